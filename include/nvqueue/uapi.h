@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * nvqueue: the contract at the device file.
+ *
+ * The kernel module and every user of it include this one file.  Everything
+ * that crosses the boundary is here: ioctls, mmap layout, sysfs file names
+ * are in doc/nvqueue.4.
+ *
+ *	/dev/nvqN	the controller: geometry, admin passthrough, reset
+ *	/dev/nvqNpollM	a user_poll queue: no interrupt, completions are polled
+ *	/dev/nvqNirqM	a user_irq queue: an interrupt vector of its own
+ *
+ * Commands travel as the kernel's own NVMe passthrough (linux/nvme_ioctl.h):
+ * NVME_URING_CMD_IO and NVME_URING_CMD_IO_VEC on a ring set up with
+ * IORING_SETUP_SQE128 | IORING_SETUP_CQE32, or NVME_IOCTL_IO_CMD (and its
+ * 64-bit form), which wait.
+ *
+ * Which ring works on which queue (each cell has a test):
+ *
+ *	ring			poll queue	irq queue
+ *	IOPOLL			works		EOPNOTSUPP
+ *	IOPOLL | SQPOLL		works		EOPNOTSUPP
+ *	plain			EOPNOTSUPP	works
+ *	SQPOLL			EOPNOTSUPP	works
+ *	no ring, ioctl		works (polls)	works (sleeps)
+ *
+ * A plain ring on a poll queue is refused at submission because nobody would
+ * ever reap the command; an IOPOLL ring on an irq queue because it would spin
+ * on completions that the interrupt handler takes away.
+ *
+ * Errors of a command at submission (the io_uring CQE's res, or the ioctl's
+ * errno); a status from the drive is a positive res, as on /dev/ngXnY:
+ *
+ *	EINVAL		nsid, flags, metadata or length do not fit the command
+ *	EACCES		a command that writes, on a read-only descriptor; an
+ *			opcode the driver's table does not list, without
+ *			CAP_SYS_RAWIO; an admin command this file does not take
+ *	EOPNOTSUPP	the table above; an unlisted opcode on a controller
+ *			without SGLs; a ring without SQE128 or CQE32; a
+ *			namespace formatted with metadata
+ *	ESTALE		the namespace changed under the file: read the geometry
+ *			again (NVQ_IOC_GEOMETRY or Identify Namespace)
+ *	ETIMEDOUT	no free slot within the time-out
+ *	ENODEV		the controller is gone or dead
+ */
+#ifndef _UAPI_NVQUEUE_H
+#define _UAPI_NVQUEUE_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* Raised when anything below changes its meaning or its layout. */
+#define NVQ_ABI_VERSION		1
+
+#define NVQ_IOC_MAGIC		0xed
+
+enum nvq_kind {
+	NVQ_KIND_CTRL	= 0,	/* /dev/nvqN: owns no queue */
+	NVQ_KIND_POLL	= 1,
+	NVQ_KIND_IRQ	= 2,
+};
+
+/* struct nvq_geometry.flags */
+enum nvq_geometry_flags {
+	NVQ_GEO_VWC	= 1 << 0,	/* volatile write cache: flush matters */
+	NVQ_GEO_SGL	= 1 << 1,	/* data is described by SGLs, not PRPs */
+	NVQ_GEO_DBBUF	= 1 << 2,	/* shadow doorbells are in use */
+};
+
+/*
+ * NVQ_IOC_GEOMETRY: what a file addresses.
+ *
+ * On a queue file: the queue and its namespace; clears a stale state
+ * (NVQ_STATE_STALE), so that reading it is agreeing to it; the nsid passed in
+ * is ignored.  On the controller node: the namespace whose nsid is passed in
+ * (0: the lowest active one), with the depth and sizes any queue of this
+ * controller would have, qid 0; it owns nothing.
+ *
+ * Errors: ENODEV, EINVAL (no such active namespace), EFAULT.
+ */
+struct nvq_geometry {
+	__u32 abi;		/* NVQ_ABI_VERSION */
+	__u16 kind;		/* enum nvq_kind */
+	__u16 qid;		/* hardware queue id, 1.. */
+	__u32 depth;		/* entries; depth - 1 commands in flight */
+	__u16 sqe_size;		/* bytes, 64 */
+	__u16 cqe_size;		/* bytes, 16 */
+	__u32 nsid;		/* in (controller node), out */
+	__u32 lba_size;		/* bytes */
+	__u64 nsze;		/* LBAs */
+	__u32 mdts;		/* bytes one command may move */
+	__s32 numa_node;	/* of the controller, -1: none */
+	__u32 flags;		/* enum nvq_geometry_flags */
+	__u32 instance;		/* N of /dev/nvqN */
+	__u32 nr_poll;		/* poll queues of this controller */
+	__u32 nr_irq;		/* irq queues of this controller */
+	__u32 cq_bytes;		/* length of the mapping at NVQ_MMAP_CQ */
+	__u32 kpage_bytes;	/* length of the mapping at NVQ_MMAP_KPAGE */
+	__u32 generation;	/* rises each time the queue was recreated */
+	__u16 metadata_size;	/* bytes per LBA; 0 wherever I/O is possible */
+	__u8 csi;		/* command set: 0 NVM, 2 zoned */
+	__u8 reserved8;
+	__u64 reserved[6];
+};
+
+/*
+ * NVQ_IOC_SELECT_NS: address another active namespace (a __u32 nsid).  Only
+ * before the first command.  Errors: EBUSY after it, EINVAL if there is no
+ * such active namespace, EOPNOTSUPP if it carries metadata.
+ */
+#define NVQ_IOC_GEOMETRY	_IOWR(NVQ_IOC_MAGIC, 0, struct nvq_geometry)
+#define NVQ_IOC_SELECT_NS	_IOW(NVQ_IOC_MAGIC, 1, __u32)
+
+/*
+ * mmap offsets of a queue file.  Both mappings are MAP_SHARED and PROT_READ;
+ * anything else is EACCES.  They are not inherited over fork(), survive reset
+ * and removal of the drive, and keep the queue owned until unmapped.
+ */
+#define NVQ_MMAP_CQ		0x00000000UL	/* hardware CQ, 16 B entries */
+#define NVQ_MMAP_KPAGE		0x10000000UL	/* struct nvq_kpage */
+
+enum nvq_state {
+	NVQ_STATE_LIVE		= 0,
+	NVQ_STATE_RECOVERING	= 1,	/* commands wait until it is over */
+	NVQ_STATE_STALE		= 2,	/* commands fail ESTALE */
+	NVQ_STATE_DEAD		= 3,	/* commands fail ENODEV */
+};
+
+/* struct nvq_kpage.cq_head: index in the low half, expected phase above it */
+#define NVQ_CQ_HEAD_INDEX	0x0000ffffU
+#define NVQ_CQ_HEAD_PHASE	0x00010000U
+
+/*
+ * The kernel page: written by the kernel, read by user space.
+ *
+ * cq_head names the entry the kernel will consume next and the phase bit that
+ * entry will carry once it is there, in one word so that they are read
+ * together.  If CQ[index] shows that phase, entering the kernel to reap finds
+ * something.  It also does when completed is ahead of what the ring handed
+ * over: the kernel consumes entries by itself when it looks into a time-out,
+ * and ends commands without an entry on reset and removal.
+ */
+struct nvq_kpage {
+	__u32 cq_head;		/* NVQ_CQ_HEAD_* */
+	__u32 state;		/* enum nvq_state */
+	__u32 generation;
+	__u32 pad;
+	__u64 completed;	/* commands ended since open, either way */
+	__u64 submitted;	/* commands accepted since open */
+	/* statistics from here, the same numbers as in sysfs */
+	__u64 sq_doorbells;	/* MMIO writes to the SQ tail doorbell */
+	__u64 cq_doorbells;	/* MMIO writes to the CQ head doorbell */
+	__u64 reap_empty;	/* polling passes of a ring that found nothing */
+	__u64 iopoll_empty;	/* iopoll callbacks that found nothing */
+	__u64 reserved[56];
+};
+
+#endif /* _UAPI_NVQUEUE_H */
