@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+#
+# The module's sources, read by Kbuild and by Makefile.am.
+nvq_driver_c = \
+	main.c \
+	pci.c \
+	ctrl.c \
+	admin.c \
+	ring.c \
+	queue.c \
+	map.c \
+	passthru.c \
+	ioctl.c \
+	uring.c \
+	qfile.c \
+	cfile.c \
+	recover.c \
+	sysfs.c \
+	ns.c
+nvq_driver_h = \
+	nvqueue.h

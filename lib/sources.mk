@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+#
+# libnvq's sources.
+nvq_lib_c = \
+	lib/nvq.c
+nvq_lib_h =
