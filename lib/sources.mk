@@ -2,5 +2,11 @@
 #
 # libnvq's sources.
 nvq_lib_c = \
-	lib/nvq.c
-nvq_lib_h =
+	lib/error.c \
+	lib/open.c \
+	lib/ring.c \
+	lib/status.c \
+	lib/sync.c \
+	lib/sysfs.c
+nvq_lib_h = \
+	lib/internal.h

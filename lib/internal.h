@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What libnvq's files share among themselves.
+ */
+#ifndef NVQ_INTERNAL_H
+#define NVQ_INTERNAL_H
+
+#include "nvq.h"
+
+#define __printf(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* Where sysfs is; the unit tests put a directory of theirs here. */
+extern const char *nvq_sysfs;
+
+/* Fill @err, if there is one, and return @code. */
+int nvq_fail(struct nvq_error *err, int code, const char *fmt, ...)
+	__printf(3, 4);
+
+/* A file of /sys/class/nvqueue/@name as text, without its newline; or -errno. */
+int nvq_attr(const char *name, const char *attr, char *buf, size_t len);
+
+/* The same as a number; -errno if it is missing or no number. */
+int nvq_attr_u64(const char *name, const char *attr, uint64_t *val);
+
+/* Name and kind from a device's path; fills those fields of @info only. */
+int nvq_identify(struct nvq_info *info, const char *path,
+		 struct nvq_error *err);
+
+/* "pid 1234 (fio)", or "another process" if sysfs does not say. */
+const char *nvq_owner_text(const char *name, char *buf, size_t len);
+
+#endif /* NVQ_INTERNAL_H */

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What sysfs says about controllers and queues, without opening any of them:
+ * names, kinds, owners, sizes.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+const char *nvq_sysfs = "/sys";
+
+static int read_file(const char *path, char *buf, size_t len)
+{
+	ssize_t n;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, len - 1);
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	if (n < 0)
+		return n;
+	while (n && isspace((unsigned char)buf[n - 1]))
+		n--;
+	buf[n] = '\0';
+	return 0;
+}
+
+int nvq_attr(const char *name, const char *attr, char *buf, size_t len)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/class/nvqueue/%s/%s", nvq_sysfs, name,
+		 attr);
+	return read_file(path, buf, len);
+}
+
+int nvq_attr_u64(const char *name, const char *attr, uint64_t *val)
+{
+	char buf[64], *end;
+	int ret;
+
+	ret = nvq_attr(name, attr, buf, sizeof(buf));
+	if (ret)
+		return ret;
+	errno = 0;
+	*val = strtoull(buf, &end, 0);
+	return errno || end == buf || *end ? -EINVAL : 0;
+}
+
+const char *nvq_owner_text(const char *name, char *buf, size_t len)
+{
+	char path[64], comm[32];
+	uint64_t pid;
+
+	if (nvq_attr_u64(name, "owner", &pid) || !pid)
+		return "another process";
+	snprintf(path, sizeof(path), "/proc/%llu/comm",
+		 (unsigned long long)pid);
+	if (read_file(path, comm, sizeof(comm)))
+		strcpy(comm, "gone");
+	snprintf(buf, len, "pid %llu (%s)", (unsigned long long)pid, comm);
+	return buf;
+}
+
+const char *nvq_kind_name(enum nvq_kind kind)
+{
+	switch (kind) {
+	case NVQ_KIND_POLL:
+		return "poll";
+	case NVQ_KIND_IRQ:
+		return "irq";
+	default:
+		return "controller";
+	}
+}
+
+/* The kernel's name of a device number: where its /sys/dev/char link ends. */
+static int kernel_name(dev_t dev, char *name, size_t len)
+{
+	char link[PATH_MAX], target[PATH_MAX];
+	const char *base;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "%s/dev/char/%u:%u", nvq_sysfs, major(dev),
+		 minor(dev));
+	n = readlink(link, target, sizeof(target) - 1);
+	if (n < 0)
+		return -errno;
+	target[n] = '\0';
+	base = strrchr(target, '/');
+	base = base ? base + 1 : target;
+	if (strlen(base) >= len)
+		return -ENAMETOOLONG;
+	strcpy(name, base);
+	return 0;
+}
+
+/* "nvq0", "nvq0poll1", "nvq0irq2": a name of ours, or -ENOTTY. */
+static int parse_name(struct nvq_info *info, const char *name)
+{
+	unsigned int ctrl;
+	int end = 0;
+
+	info->number = 0;
+	if (sscanf(name, "nvq%u%n", &ctrl, &end) != 1)
+		return -ENOTTY;
+	snprintf(info->name, sizeof(info->name), "%s", name);
+	snprintf(info->ctrl, sizeof(info->ctrl), "nvq%u", ctrl);
+	info->geo.instance = ctrl;
+	name += end;
+	if (!*name) {
+		info->kind = NVQ_KIND_CTRL;
+		return 0;
+	}
+	info->kind = NVQ_KIND_POLL;
+	if (sscanf(name, "poll%u%n", &info->number, &end) == 1 && !name[end])
+		return 0;
+	info->kind = NVQ_KIND_IRQ;
+	if (sscanf(name, "irq%u%n", &info->number, &end) == 1 && !name[end])
+		return 0;
+	return -ENOTTY;
+}
+
+int nvq_identify(struct nvq_info *info, const char *path, struct nvq_error *err)
+{
+	char name[NVQ_NAME_LEN];
+	struct stat st;
+
+	memset(info, 0, sizeof(*info));
+	if (stat(path, &st)) {
+		if (errno != ENOENT)
+			return nvq_fail(err, -errno, "%s: %s", path,
+					strerror(errno));
+		return nvq_fail(err, -ENOENT,
+				"%s does not exist: is the controller bound to nvqueue? `nvq list` shows the queues there are",
+				path);
+	}
+	if (!S_ISCHR(st.st_mode) ||
+	    kernel_name(st.st_rdev, name, sizeof(name)) ||
+	    parse_name(info, name))
+		return nvq_fail(err, -ENOTTY,
+				"%s is not an nvqueue file: name a queue (/dev/nvq0poll0, /dev/nvq0irq0) or a controller (/dev/nvq0)",
+				path);
+	return 0;
+}
+
+/* The sizes of the namespace that a file addresses by default. */
+static int sizes_from_sysfs(struct nvq_info *info)
+{
+	struct nvq_geometry *geo = &info->geo;
+	uint64_t nsid, lba_size, nsze, mdts, depth;
+
+	if (info->kind == NVQ_KIND_CTRL ||
+	    nvq_attr_u64(info->name, "nsid", &nsid) ||
+	    nvq_attr_u64(info->name, "lba_size", &lba_size) ||
+	    nvq_attr_u64(info->name, "nsze", &nsze) ||
+	    nvq_attr_u64(info->name, "mdts", &mdts) ||
+	    nvq_attr_u64(info->name, "depth", &depth) || !lba_size)
+		return -ENODATA;
+	geo->nsid = nsid;
+	geo->lba_size = lba_size;
+	geo->nsze = nsze;
+	geo->mdts = mdts;
+	geo->depth = depth;
+	return 0;
+}
+
+/* The controller's node: beside @path, whatever directory that is. */
+static int ctrl_path(const struct nvq_info *info, const char *path, char *out,
+		     size_t len)
+{
+	char real[PATH_MAX];
+	int n;
+
+	if (info->kind == NVQ_KIND_CTRL)
+		n = snprintf(out, len, "%s", path);
+	else if (realpath(path, real))
+		n = snprintf(out, len, "%.*s/%s",
+			     (int)(strrchr(real, '/') - real), real,
+			     info->ctrl);
+	else
+		return -errno;
+	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
+}
+
+static int sizes_from_ctrl(struct nvq_info *info, const char *path,
+			   uint32_t nsid, struct nvq_error *err)
+{
+	struct nvq_geometry geo = { .nsid = nsid };
+	char node[PATH_MAX];
+	int fd, ret;
+
+	ret = ctrl_path(info, path, node, sizeof(node));
+	if (ret)
+		return nvq_fail(err, ret, "%s: %s", path, strerror(-ret));
+	fd = open(node, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return nvq_fail(err, -errno,
+				"%s: %s; the sizes of namespace %u are asked of it",
+				node, strerror(errno), nsid);
+	ret = ioctl(fd, NVQ_IOC_GEOMETRY, &geo) ? -errno : 0;
+	close(fd);
+	if (ret == -EINVAL)
+		return nvq_fail(err, ret,
+				"%s has no active namespace %u: `nvq list` shows what it has",
+				info->ctrl, nsid);
+	if (ret)
+		return nvq_fail(err, ret, "%s: %s", node, strerror(-ret));
+	info->geo = geo;
+	return 0;
+}
+
+int nvq_query(struct nvq_info *info, const char *path, uint32_t nsid,
+	      struct nvq_error *err)
+{
+	uint64_t val;
+	int ret;
+
+	ret = nvq_identify(info, path, err);
+	if (ret)
+		return ret;
+	if (!nvq_attr_u64(info->name, "owner", &val))
+		info->owner = val;
+	if (!sizes_from_sysfs(info) && (!nsid || nsid == info->geo.nsid))
+		return 0;
+	return sizes_from_ctrl(info, path, nsid, err);
+}
+
+void nvq_count(const char *ctrl, enum nvq_kind kind, unsigned int *exist,
+	       unsigned int *unowned)
+{
+	const char *word = nvq_kind_name(kind);
+	char name[NVQ_NAME_LEN * 2];
+	uint64_t owner;
+
+	*exist = *unowned = 0;
+	for (;; ++*exist) {
+		snprintf(name, sizeof(name), "%s%s%u", ctrl, word, *exist);
+		if (nvq_attr_u64(name, "owner", &owner))
+			return;
+		*unowned += !owner;
+	}
+}
