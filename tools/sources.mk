@@ -2,13 +2,17 @@
 #
 # The tool's sources, but for its main().
 nvq_tool_c = \
+	tools/util.c \
+	tools/json.c \
 	tools/sysfs.c \
 	tools/pci.c \
-	tools/json.c \
-	tools/inuse.c \
+	tools/drive.c \
+	tools/mounts.c \
 	tools/holders.c \
+	tools/procs.c \
 	tools/hold.c \
 	tools/nodes.c \
+	tools/rebind.c \
 	tools/bind.c \
 	tools/unbind.c \
 	tools/list.c \
