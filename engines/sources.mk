@@ -2,4 +2,8 @@
 #
 # The fio engine's sources.
 nvq_engine_c = \
-	engines/nvqueue.c
+	engines/failure.c \
+	engines/nvqueue.c \
+	engines/nvqueue.h \
+	engines/options.c \
+	engines/setup.c

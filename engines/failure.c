@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * I/O that failed: what fio gets to know, and one line for each kind of
+ * failure, however often it happens.
+ */
+#include <fio.h>
+
+#include "nvqueue.h"
+
+/*
+ * fio's io_uring_cmd engine hands the NVMe status (a res above 0) and the errno
+ * (below) to fio as one positive number, so that ignore_error= can name
+ * either; from fio 3.38 on a flag tells them apart.  (Up to fio 3.35 it gave
+ * the status negative, which no ignore_error= can match.)
+ */
+static void tell_fio(struct thread_data *td, struct io_u *io_u, int res)
+{
+	io_u->error = res > 0 ? res : -res;
+#if FIO_IOOPS_VERSION >= 36
+	if (res > 0)
+		io_u_set(td, io_u, IO_U_F_DEVICE_ERROR);
+	else
+		io_u_clear(td, io_u, IO_U_F_DEVICE_ERROR);
+#else
+	(void)td;
+#endif
+}
+
+static unsigned int opcode_of(const struct io_u *io_u)
+{
+	switch (io_u->ddir) {
+	case DDIR_READ:
+		return NVQ_READ;
+	case DDIR_WRITE:
+		return NVQ_WRITE;
+	case DDIR_TRIM:
+		return NVQ_DSM;
+	default:
+		return NVQ_FLUSH;
+	}
+}
+
+static struct nvqueue_failure *find_kind(struct nvqueue_job *job,
+					 unsigned int opcode, int res)
+{
+	unsigned int i;
+
+	for (i = 0; i < job->nr_failures; i++)
+		if (job->failures[i].opcode == opcode &&
+		    job->failures[i].res == res)
+			return &job->failures[i];
+	if (i == NVQUEUE_MAX_FAILURES)
+		return NULL; /* enough has been said */
+	job->failures[i].opcode = opcode;
+	job->failures[i].res = res;
+	job->nr_failures++;
+	return &job->failures[i];
+}
+
+void nvqueue_failed(struct thread_data *td, struct io_u *io_u, int res)
+{
+	struct nvqueue_job *job = td->io_ops_data;
+	struct nvqueue_file *nf = FILE_ENG_DATA(io_u->file);
+	struct nvqueue_failure *fail;
+	unsigned int shift = nf->q.lba_shift;
+	char text[160];
+
+	tell_fio(td, io_u, res);
+	fail = find_kind(job, opcode_of(io_u), res);
+	if (!fail || fail->count++)
+		return;
+	nvq_status_text(res, text, sizeof(text));
+	if (!ddir_rw(io_u->ddir))
+		log_err("nvqueue: %s: %s: %s failed: %s\n", td->o.name,
+			nf->q.name, nvq_opcode_name(fail->opcode), text);
+	else
+		log_err("nvqueue: %s: %s: %s of %llu LBAs at LBA %llu failed: %s\n",
+			td->o.name, nf->q.name, nvq_opcode_name(fail->opcode),
+			io_u->xfer_buflen >> shift, io_u->offset >> shift,
+			text);
+}
+
+void nvqueue_sum_up_failures(struct thread_data *td)
+{
+	struct nvqueue_job *job = td->io_ops_data;
+	unsigned int i;
+	char text[160];
+
+	for (i = 0; i < job->nr_failures; i++) {
+		struct nvqueue_failure *fail = &job->failures[i];
+
+		if (fail->count < 2)
+			continue;
+		log_err("nvqueue: %s: %llu %s commands failed: %s\n",
+			td->o.name, (unsigned long long)fail->count,
+			nvq_opcode_name(fail->opcode),
+			nvq_status_text(fail->res, text, sizeof(text)));
+	}
+}

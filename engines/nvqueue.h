@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the engine's files share: its options, and what a job and each of its
+ * files keep.  Include fio.h first.
+ */
+#ifndef NVQUEUE_ENGINE_H
+#define NVQUEUE_ENGINE_H
+
+#include <nvq.h>
+
+#ifndef NVQ_FIO_VERSION
+#error "NVQ_FIO_VERSION must be the version string of the fio to load into"
+#endif
+
+#ifndef likely
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+#endif
+
+enum nvqueue_map {
+	NVQUEUE_MAP_AUTO,
+	NVQUEUE_MAP_ALL,
+	NVQUEUE_MAP_SPREAD,
+};
+
+#define NVQUEUE_UNSET	(-1U)	/* hipri, nonvectored: not given */
+
+struct nvqueue_options {
+	struct thread_data *td;	/* fio stores it here */
+	unsigned int hipri;
+	unsigned int fixedbufs;
+	unsigned int registerfiles;
+	unsigned int sqpoll_thread;
+	unsigned int sqpoll_set;
+	unsigned int sqpoll_cpu;
+	unsigned int nonvectored;
+	unsigned int cmd_type;
+	unsigned int phase_check;
+	unsigned int queue_kind;	/* enum nvq_kind, 0: not given */
+	unsigned int queue_map;		/* enum nvqueue_map */
+	unsigned int queue_offset;
+	unsigned int nsid;		/* 0: the default one */
+};
+
+/* One file of a job; engine data of the fio_file. */
+struct nvqueue_file {
+	struct nvq_info info;	/* as seen before the queue was opened */
+	struct nvq q;		/* open from init to cleanup of the job */
+	uint64_t lba_mask;	/* bits of a byte offset that must be 0 */
+};
+
+/* What failed in one way: told once, counted after. */
+struct nvqueue_failure {
+	unsigned int opcode;
+	int res;
+	uint64_t count;
+};
+
+#define NVQUEUE_MAX_FAILURES	16
+
+struct nvqueue_job {
+	struct nvq_ring ring;
+	unsigned int reaped;	/* given to fio, not yet passed over */
+	bool slots_change;	/* a trim alters its slot: set it up each time */
+	uint64_t submit_stuck;	/* ms, since when nothing can be submitted */
+	struct io_u **io_us;	/* by index, which is the slot */
+	struct iovec *iovecs;	/* nonvectored=0, fixedbufs */
+	struct nvq_dsm_range *ranges;	/* trim */
+	struct nvqueue_file **files;
+	unsigned int nr_files;
+	unsigned int nr_failures;
+	struct nvqueue_failure failures[NVQUEUE_MAX_FAILURES];
+};
+
+extern struct ioengine_ops ioengine;
+
+/* options.c */
+extern struct fio_option nvqueue_options[];
+
+/* setup.c: everything that is decided before the first I/O */
+int nvqueue_setup(struct thread_data *td);
+int nvqueue_start(struct thread_data *td);
+
+/* failure.c */
+void nvqueue_failed(struct thread_data *td, struct io_u *io_u, int res);
+void nvqueue_sum_up_failures(struct thread_data *td);
+
+/* Report @text as fio reports errors: one line, and the job's error code. */
+#define nvqueue_refuse(td, err, fmt, ...)				\
+	do {								\
+		log_err("nvqueue: %s: " fmt "\n", (td)->o.name,		\
+			##__VA_ARGS__);					\
+		td_verror(td, err, "nvqueue");				\
+	} while (0)
+
+#endif /* NVQUEUE_ENGINE_H */
