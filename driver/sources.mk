@@ -16,6 +16,11 @@ nvq_driver_c = \
 	cfile.c \
 	recover.c \
 	sysfs.c \
-	ns.c
+	ns.c \
+	nodes.c
 nvq_driver_h = \
-	nvqueue.h
+	nvqueue.h \
+	compat.h \
+	dptr.h \
+	opcode.h \
+	pure.h

@@ -100,7 +100,7 @@ struct nvq_geometry {
 	__u16 metadata_size;	/* bytes per LBA; 0 wherever I/O is possible */
 	__u8 csi;		/* command set: 0 NVM, 2 zoned */
 	__u8 reserved8;
-	__u64 reserved[6];
+	__u64 reserved[7];
 };
 
 /*

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The one table of I/O opcodes: which way data moves, how long it is, whether
+ * the command changes the namespace.  Pure: compiled by the unit tests too.
+ *
+ * The length of a transfer is what the command's own fields say to the
+ * controller, never what the user says beside them: the two disagreeing is how
+ * a PRP runs past a buffer.
+ */
+#ifndef NVQ_OPCODE_H
+#define NVQ_OPCODE_H
+
+#include "pure.h"
+
+enum nvq_dir { NVQ_DIR_NONE, NVQ_DIR_OUT, NVQ_DIR_IN };
+
+enum nvq_len {
+	NVQ_LEN_NONE,
+	NVQ_LEN_NLB,		/* CDW12[15:0] + 1 LBAs */
+	NVQ_LEN_NUMD,		/* CDW12 + 1 dwords */
+	NVQ_LEN_NR16,		/* CDW10[7:0] + 1 ranges of 16 bytes */
+	NVQ_LEN_NR32,		/* CDW12[7:0] + 1 source ranges of 32 bytes */
+};
+
+struct nvq_opcode {
+	u8 opcode;
+	u8 dir;
+	u8 len;
+	bool write;		/* needs a descriptor open for writing */
+};
+
+/* NVM command set 1.0 figure 13, zoned namespace command set 1.1 figure 23 */
+static const struct nvq_opcode nvq_opcodes[] = {
+	{ 0x00, NVQ_DIR_NONE, NVQ_LEN_NONE, false },	/* flush */
+	{ 0x01, NVQ_DIR_OUT,  NVQ_LEN_NLB,  true  },	/* write */
+	{ 0x02, NVQ_DIR_IN,   NVQ_LEN_NLB,  false },	/* read */
+	{ 0x04, NVQ_DIR_NONE, NVQ_LEN_NONE, true  },	/* write uncorrectable */
+	{ 0x05, NVQ_DIR_OUT,  NVQ_LEN_NLB,  false },	/* compare */
+	{ 0x08, NVQ_DIR_NONE, NVQ_LEN_NONE, true  },	/* write zeroes */
+	{ 0x09, NVQ_DIR_OUT,  NVQ_LEN_NR16, true  },	/* dataset management */
+	{ 0x0c, NVQ_DIR_NONE, NVQ_LEN_NONE, false },	/* verify */
+	{ 0x19, NVQ_DIR_OUT,  NVQ_LEN_NR32, true  },	/* copy */
+	{ 0x79, NVQ_DIR_NONE, NVQ_LEN_NONE, true  },	/* zone mgmt send */
+	{ 0x7a, NVQ_DIR_IN,   NVQ_LEN_NUMD, false },	/* zone mgmt receive */
+	{ 0x7d, NVQ_DIR_OUT,  NVQ_LEN_NLB,  true  },	/* zone append */
+};
+
+/* Zone Send Action "Set Zone Descriptor Extension" carries data. */
+#define NVQ_ZSA_SET_DESC_EXT	0x10
+
+/* NULL: not in the table. */
+static inline const struct nvq_opcode *nvq_opcode_find(u8 opcode, u32 cdw13)
+{
+	size_t i;
+
+	/* The one action of a listed opcode whose length is not derivable. */
+	if (opcode == 0x79 && (cdw13 & 0xff) == NVQ_ZSA_SET_DESC_EXT)
+		return NULL;
+	for (i = 0; i < ARRAY_SIZE(nvq_opcodes); i++)
+		if (nvq_opcodes[i].opcode == opcode)
+			return &nvq_opcodes[i];
+	return NULL;
+}
+
+/* Bytes the controller will move; up to 16 GiB for NUMD, hence 64 bits. */
+static inline u64 nvq_opcode_length(const struct nvq_opcode *op, u32 lba_shift,
+				    u32 cdw10, u32 cdw12)
+{
+	switch (op->len) {
+	case NVQ_LEN_NLB:
+		return ((u64)(cdw12 & 0xffff) + 1) << lba_shift;
+	case NVQ_LEN_NUMD:
+		return ((u64)cdw12 + 1) * 4;
+	case NVQ_LEN_NR16:
+		return ((u64)(cdw10 & 0xff) + 1) * 16;
+	case NVQ_LEN_NR32:
+		return ((u64)(cdw12 & 0xff) + 1) * 32;
+	default:
+		return 0;
+	}
+}
+
+#endif /* NVQ_OPCODE_H */
