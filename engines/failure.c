@@ -1,11 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * I/O that failed: what fio gets to know, and one line for each kind of
- * failure, however often it happens.
+ * Jobs that are refused, and I/O that failed: what fio gets to know, and one
+ * line for each reason or kind of failure, however often it happens.
  */
+#include <stdarg.h>
+
 #include <fio.h>
 
 #include "nvqueue.h"
+
+void nvqueue_refuse(struct thread_data *td, int err, const char *fmt, ...)
+{
+	static __thread char last[512];
+	char text[512];
+	va_list ap;
+	int n;
+
+	n = snprintf(text, sizeof(text), "nvqueue: %s: ", td->o.name);
+	if (n < 0 || (size_t)n >= sizeof(text))
+		n = 0;
+	va_start(ap, fmt);
+	vsnprintf(text + n, sizeof(text) - n, fmt, ap);
+	va_end(ap);
+	if (strcmp(text, last))
+		log_err("%s\n", text);
+	strcpy(last, text);
+	td_verror(td, err, "nvqueue");
+}
 
 /*
  * fio's io_uring_cmd engine hands the NVMe status (a res above 0) and the errno

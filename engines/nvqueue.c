@@ -282,6 +282,22 @@ static int nvqueue_close_file(struct thread_data *td, struct fio_file *f)
 	return 0;
 }
 
+static void print_stats(struct thread_data *td)
+{
+	const struct nvqueue_options *o = td->eo;
+	const struct nvqueue_job *job = td->io_ops_data;
+	const struct nvq_ring_stats *s = &job->ring.stats;
+
+	if (!o->queue_stats)
+		return;
+	log_info("nvqueue: %s: %s: %llu commands, %llu calls to submit, %llu to reap, %llu of them found nothing\n",
+		 td->o.name, job->nr_files ? job->files[0]->q.name : "no queue",
+		 (unsigned long long)s->submitted,
+		 (unsigned long long)s->submit_calls,
+		 (unsigned long long)s->reap_calls,
+		 (unsigned long long)s->reap_empty);
+}
+
 static void nvqueue_cleanup(struct thread_data *td)
 {
 	struct nvqueue_job *job = td->io_ops_data;
@@ -289,6 +305,7 @@ static void nvqueue_cleanup(struct thread_data *td)
 
 	if (!job)
 		return;
+	print_stats(td);
 	nvqueue_sum_up_failures(td);
 	nvq_ring_exit(&job->ring);
 	for (i = 0; i < job->nr_files; i++) {

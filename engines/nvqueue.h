@@ -23,11 +23,10 @@ enum nvqueue_map {
 	NVQUEUE_MAP_SPREAD,
 };
 
-#define NVQUEUE_UNSET	(-1U)	/* hipri, nonvectored: not given */
-
 struct nvqueue_options {
 	struct thread_data *td;	/* fio stores it here */
 	unsigned int hipri;
+	unsigned int hipri_set;
 	unsigned int fixedbufs;
 	unsigned int registerfiles;
 	unsigned int sqpoll_thread;
@@ -40,6 +39,7 @@ struct nvqueue_options {
 	unsigned int queue_map;		/* enum nvqueue_map */
 	unsigned int queue_offset;
 	unsigned int nsid;		/* 0: the default one */
+	unsigned int queue_stats;
 };
 
 /* One file of a job; engine data of the fio_file. */
@@ -82,15 +82,15 @@ int nvqueue_setup(struct thread_data *td);
 int nvqueue_start(struct thread_data *td);
 
 /* failure.c */
+
+/*
+ * Refuse to run: one line, however many jobs of a section are refused for the
+ * same reason, and @err, a positive errno, as the job's error.
+ */
+void nvqueue_refuse(struct thread_data *td, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 void nvqueue_failed(struct thread_data *td, struct io_u *io_u, int res);
 void nvqueue_sum_up_failures(struct thread_data *td);
-
-/* Report @text as fio reports errors: one line, and the job's error code. */
-#define nvqueue_refuse(td, err, fmt, ...)				\
-	do {								\
-		log_err("nvqueue: %s: " fmt "\n", (td)->o.name,		\
-			##__VA_ARGS__);					\
-		td_verror(td, err, "nvqueue");				\
-	} while (0)
 
 #endif /* NVQUEUE_ENGINE_H */

@@ -18,13 +18,22 @@ static int sqpoll_cpu_cb(void *data, unsigned long long *val)
 	return 0;
 }
 
+/* Not given differs from 0: then the queue file decides. */
+static int hipri_cb(void *data, int *val)
+{
+	struct nvqueue_options *o = data;
+
+	o->hipri = !!*val;
+	o->hipri_set = 1;
+	return 0;
+}
+
 struct fio_option nvqueue_options[] = {
 	{
 		.name = "hipri",
 		.lname = "Polled completions",
 		.type = FIO_OPT_STR_SET,
-		.off1 = offsetof(struct nvqueue_options, hipri),
-		.def = "-1",
+		.cb = hipri_cb,
 		.help = "Poll for completions (default: what the queue file is)",
 		.category = FIO_OPT_C_ENGINE,
 		.group = FIO_OPT_G_IOURING,
@@ -149,6 +158,16 @@ struct fio_option nvqueue_options[] = {
 		.off1 = offsetof(struct nvqueue_options, nsid),
 		.def = "0",
 		.help = "Namespace to address (default: the lowest active one)",
+		.category = FIO_OPT_C_ENGINE,
+		.group = FIO_OPT_G_IOURING,
+	},
+	{
+		.name = "queue_stats",
+		.lname = "Count system calls",
+		.type = FIO_OPT_BOOL,
+		.off1 = offsetof(struct nvqueue_options, queue_stats),
+		.def = "0",
+		.help = "At the end print how many system calls each job made, and how many of them found nothing to reap",
 		.category = FIO_OPT_C_ENGINE,
 		.group = FIO_OPT_G_IOURING,
 	},

@@ -33,6 +33,25 @@ static unsigned int jobs_of_section(struct thread_data *td)
 	return leader_of(td, &nth)->o.numjobs;
 }
 
+/*
+ * Was another job of the section refused by nvqueue_setup() in fio's parent?
+ * Then no job of it runs: a part of them is no result.
+ */
+static bool section_refused(struct thread_data *td)
+{
+	unsigned int nth, i;
+	struct thread_data *lead = leader_of(td, &nth);
+
+	for (i = 0; i < lead->o.numjobs; i++) {
+		struct thread_data *job;
+
+		job = tnumber_to_td(lead->thread_number - 1 + i);
+		if (job->error && !job->pid)
+			return true;
+	}
+	return false;
+}
+
 static struct nvqueue_file *file_of(struct thread_data *td, unsigned int i)
 {
 	return FILE_ENG_DATA(td->files[i]);
@@ -48,7 +67,7 @@ static enum nvq_kind kind_of(struct thread_data *td,
 		return nf->info.kind;
 	if (o->queue_kind)
 		return o->queue_kind;
-	return o->hipri ? NVQ_KIND_POLL : NVQ_KIND_IRQ;
+	return o->hipri_set && !o->hipri ? NVQ_KIND_IRQ : NVQ_KIND_POLL;
 }
 
 /* ---- Which files ------------------------------------------------------------- */
@@ -144,18 +163,18 @@ static int check_kind(struct thread_data *td, const struct nvqueue_file *nf)
 
 	if (kind != first) {
 		nvqueue_refuse(td, EINVAL,
-			       "%s is a %s queue, %s a %s queue: one job drives one kind",
+			       "%s means a queue of kind %s, %s one of kind %s: one job drives one kind",
 			       file_of(td, 0)->info.name, nvq_kind_name(first),
 			       nf->info.name, nvq_kind_name(kind));
 		return 1;
 	}
-	if (o->hipri == 1 && kind == NVQ_KIND_IRQ) {
+	if (o->hipri && kind == NVQ_KIND_IRQ) {
 		nvqueue_refuse(td, EINVAL,
 			       "hipri=1 polls, but %s means an irq queue: take a poll queue (/dev/%spoll0, queue_kind=poll) or drop hipri",
 			       nf->info.name, nf->info.ctrl);
 		return 1;
 	}
-	if (!o->hipri && kind == NVQ_KIND_POLL) {
+	if (o->hipri_set && !o->hipri && kind == NVQ_KIND_POLL) {
 		nvqueue_refuse(td, EINVAL,
 			       "hipri=0 waits for interrupts, but %s means a poll queue, which has none: take an irq queue (/dev/%sirq0, queue_kind=irq) or drop hipri",
 			       nf->info.name, nf->info.ctrl);
@@ -252,7 +271,7 @@ static int check_options(struct thread_data *td)
 {
 	const struct nvqueue_options *o = td->eo;
 
-	if (o->hipri == 1 && o->queue_kind == NVQ_KIND_IRQ) {
+	if (o->hipri && o->queue_kind == NVQ_KIND_IRQ) {
 		nvqueue_refuse(td, EINVAL,
 			       "hipri=1 polls and queue_kind=irq has interrupts: drop one of them");
 		return 1;
@@ -335,12 +354,19 @@ static int check_queues(struct thread_data *td)
 
 int nvqueue_setup(struct thread_data *td)
 {
+	const struct nvqueue_job *job = td->io_ops_data;
 	unsigned int i;
 
 	/* Has this fio the layout of struct thread_data that we know? */
 	if (td->io_ops != &ioengine) {
 		log_err("nvqueue: the structures of this %s are not those that the engine was built with: build it with the config-host.h of this fio\n",
 			NVQ_FIO_VERSION);
+		return 1;
+	}
+	if (job && job->nr_files)
+		return 0; /* in the job, and nvqueue_start() has been there */
+	if (section_refused(td)) {
+		td_verror(td, ECANCELED, "nvqueue");
 		return 1;
 	}
 	if (!td->o.filename || !td->o.nr_files) {
@@ -471,18 +497,40 @@ static int register_buffers(struct thread_data *td)
 	return 0;
 }
 
+/*
+ * One job of a section has no queue after all (it was taken since
+ * check_queues()): the others end too, a part of them is no result.
+ */
+static void stop_section(struct thread_data *td)
+{
+	unsigned int nth, i;
+	struct thread_data *lead = leader_of(td, &nth);
+
+	for (i = 0; i < lead->o.numjobs; i++)
+		fio_mark_td_terminate(tnumber_to_td(lead->thread_number - 1 +
+						    i));
+}
+
 int nvqueue_start(struct thread_data *td)
 {
 	struct nvqueue_options *o = td->eo;
 	struct nvqueue_job *job = td->io_ops_data;
 	unsigned int i;
 
-	/* With create_serialize=0 it has not run yet and will again. */
+	if (section_refused(td)) {
+		td_verror(td, ECANCELED, "nvqueue");
+		return 1;
+	}
+	/* With create_serialize=0 fio calls it later than this. */
 	if (!td->o.create_serialize && nvqueue_setup(td))
 		return 1;
 	o->nonvectored = !!o->nonvectored;
 	job->slots_change = td_trim(td);
-	if (open_queues(td) || init_ring(td))
+	if (open_queues(td)) {
+		stop_section(td);
+		return 1;
+	}
+	if (init_ring(td))
 		return 1;
 	for (i = 0; i < td->o.iodepth; i++)
 		nvq_slot_init(&job->ring, i, (uintptr_t)job->io_us[i]);
