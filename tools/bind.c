@@ -26,11 +26,24 @@ static void warn_others(const struct drive *drive)
 /* Puts the drive back; there is nothing more to do if that fails too. */
 static void restore(const char *bdf, const char *override, const char *driver)
 {
-	if (rebind(bdf, override, driver))
+	if (rebind_undo(bdf, override, driver))
 		complain("%s: it could not be given back; try: nvq unbind %s",
 			 bdf, bdf);
 	else if (driver[0])
-		complain("%s: given back to %s", bdf, driver);
+		complain("%s: it is with %s as before", bdf, driver);
+}
+
+/*
+ * The hold ends with the unbind: there is nothing left to hold, and while it is
+ * open the old controller keeps its number, so that a drive given back would
+ * come up under another name.
+ */
+static int move(const char *bdf, struct hold *hold)
+{
+	int ret = rebind_start(bdf, "nvqueue");
+
+	hold_release(hold);
+	return ret ? ret : rebind_finish(bdf, "nvqueue");
 }
 
 static int take(struct drive *drive, const char *old_driver)
@@ -44,11 +57,10 @@ static int take(struct drive *drive, const char *old_driver)
 	warn_others(drive);
 	read_override(drive->bdf, old_override);
 	hold_signals(true);
-	ret = rebind(drive->bdf, "nvqueue", "nvqueue");
+	ret = move(drive->bdf, &hold);
 	if (ret)
 		restore(drive->bdf, old_override, old_driver);
 	hold_signals(false);
-	hold_release(&hold);
 	return ret;
 }
 

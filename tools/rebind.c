@@ -99,15 +99,16 @@ static int unbind(const char *bdf)
 	return ret;
 }
 
-int rebind(const char *bdf, const char *override, const char *driver)
+int rebind_start(const char *bdf, const char *override)
+{
+	return write_override(bdf, override) || unbind(bdf) ? -1 : 0;
+}
+
+int rebind_finish(const char *bdf, const char *driver)
 {
 	char now[NAME_LEN];
 	int ret;
 
-	if (write_override(bdf, override) || unbind(bdf))
-		return -1;
-	if (!driver[0])
-		return 0;
 	ret = sys_write(bdf, "/sys/bus/pci/drivers_probe");
 	pci_driver(bdf, now);
 	if (!strcmp(now, driver))
@@ -118,4 +119,18 @@ int rebind(const char *bdf, const char *override, const char *driver)
 		complain("%s: %s did not take it%s%s; see dmesg", bdf, driver,
 			 ret ? ": " : "", ret ? strerror(-ret) : "");
 	return -1;
+}
+
+int rebind_undo(const char *bdf, const char *override, const char *driver)
+{
+	char now[NAME_LEN];
+
+	pci_driver(bdf, now);
+	if (write_override(bdf, override))
+		return -1;
+	if (!strcmp(now, driver))
+		return 0;
+	if (unbind(bdf))
+		return -1;
+	return driver[0] ? rebind_finish(bdf, driver) : 0;
 }

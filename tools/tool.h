@@ -102,11 +102,14 @@ void process_name(long pid, char name[NAME_LEN]);
 /* ---- rebind.c ---- */
 
 /*
- * Moves a drive to another driver: override, unbind, probe.  An empty override
- * lets the kernel choose, an empty driver leaves the drive without one.
- * Complains; 0 or -1.
+ * Moves a drive to another driver.  First away from the one it has, an empty
+ * override letting the kernel choose the next; then to the other one.  Complain;
+ * 0 or -1.
  */
-int rebind(const char *bdf, const char *override, const char *driver);
+int rebind_start(const char *bdf, const char *override);
+int rebind_finish(const char *bdf, const char *driver);
+/* Back to the override and the driver that it had, "" for none. */
+int rebind_undo(const char *bdf, const char *override, const char *driver);
 /* What overrides the choice of a driver, "" if nothing does. */
 void read_override(const char *bdf, char override[NAME_LEN]);
 /* Loads a driver's module unless it is there.  Complains; 0 or -1. */

@@ -84,7 +84,9 @@ static int unbind_drive(const struct options *opt)
 	if (load_driver("nvme"))
 		return -1;
 	hold_signals(true);
-	ret = rebind(opt->bdf, "", "nvme");
+	ret = rebind_start(opt->bdf, "");
+	if (!ret)
+		ret = rebind_finish(opt->bdf, "nvme");
 	hold_signals(false);
 	if (!ret)
 		print_node(opt->bdf);
