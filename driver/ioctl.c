@@ -59,8 +59,7 @@ static int run(struct nvq_queue *q, struct file *file,
 	u32 len;
 	int err;
 
-	err = nvq_user_cmd_check(q, u, file->f_mode & FMODE_WRITE, vec, &io,
-				 &len);
+	err = nvq_user_cmd_check(q, u, file, vec, &io, &len);
 	if (!err)
 		err = nvq_user_cmd_data(&io, u, len, vec, NULL);
 	return err ? err : nvq_sync(q, &io, result);

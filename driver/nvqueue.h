@@ -498,7 +498,7 @@ static inline u32 nvq_timeout(u32 ms, u32 default_s)
 }
 
 int nvq_user_cmd_check(struct nvq_queue *q, const struct nvq_user_cmd *u,
-		       bool writable, bool vec, struct nvq_io *io, u32 *len);
+		       struct file *file, bool vec, struct nvq_io *io, u32 *len);
 int nvq_user_cmd_data(struct nvq_io *io, const struct nvq_user_cmd *u, u32 len,
 		      bool vec, struct iov_iter *fixed);
 

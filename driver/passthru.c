@@ -7,10 +7,20 @@
  * Called by uring.c and ioctl.c; takes no locks.
  */
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <linux/uio.h>
 
 #include "nvqueue.h"
 #include "opcode.h"
+
+/*
+ * A descriptor open for writing, or an administrator: nvme-cli opens read-only
+ * whatever it is about to send, and the stock driver lets it.
+ */
+static bool may_write(const struct file *file)
+{
+	return (file->f_mode & FMODE_WRITE) || capable(CAP_SYS_ADMIN);
+}
 
 /*
  * An opcode the table does not list: allowed to who could do worse anyway, and
@@ -18,9 +28,9 @@
  * fields.  Direction is in the opcode's low bits (base 2.0 figure 86).
  */
 static int check_unlisted(struct nvq_queue *q, const struct nvq_user_cmd *u,
-			  bool writable, struct nvq_io *io, u32 *len)
+			  struct file *file, struct nvq_io *io, u32 *len)
 {
-	if (!writable || !capable(CAP_SYS_RAWIO))
+	if (!may_write(file) || !capable(CAP_SYS_RAWIO))
 		return -EACCES;
 	if (u->data_len && !q->ctrl->has_sgl)
 		return -EOPNOTSUPP;
@@ -34,12 +44,12 @@ static int check_unlisted(struct nvq_queue *q, const struct nvq_user_cmd *u,
 }
 
 static int check_listed(const struct nvq_opcode *op,
-			const struct nvq_user_cmd *u, bool writable,
+			const struct nvq_user_cmd *u, struct file *file,
 			u32 lba_shift, struct nvq_io *io, u32 *len)
 {
 	u64 need;
 
-	if (op->write && !writable)
+	if (op->write && !may_write(file))
 		return -EACCES;
 	need = nvq_opcode_length(op, lba_shift, u->cdw10, u->cdw12);
 	if (need > U32_MAX)
@@ -69,11 +79,10 @@ static void build(struct nvme_command *c, const struct nvq_user_cmd *u)
 
 /*
  * Checks @u and fills io->sqe, io->sgl, io->timeout, io->ns_key and the
- * direction; *@len is what the command moves.  @writable: the descriptor is
- * open for writing.
+ * direction; *@len is what the command moves.  @file says what is allowed.
  */
 int nvq_user_cmd_check(struct nvq_queue *q, const struct nvq_user_cmd *u,
-		       bool writable, bool vec, struct nvq_io *io, u32 *len)
+		       struct file *file, bool vec, struct nvq_io *io, u32 *len)
 {
 	const struct nvq_opcode *op = nvq_opcode_find(u->opcode, u->cdw13);
 	int err;
@@ -97,10 +106,10 @@ int nvq_user_cmd_check(struct nvq_queue *q, const struct nvq_user_cmd *u,
 	if (!op && vec)
 		return -EINVAL;
 	if (op)
-		err = check_listed(op, u, writable,
+		err = check_listed(op, u, file,
 				   io->ns_key & NVQ_NS_KEY_SHIFT_MASK, io, len);
 	else
-		err = check_unlisted(q, u, writable, io, len);
+		err = check_unlisted(q, u, file, io, len);
 	if (err)
 		return err;
 	/* the device would refuse it; the pinning must be bounded before */

@@ -88,8 +88,7 @@ static int issue(struct nvq_queue *q, struct io_uring_cmd *cmd,
 	int err;
 
 	read_sqe(&u, nvq_sqe_cmd(cmd));
-	err = nvq_user_cmd_check(q, &u, cmd->file->f_mode & FMODE_WRITE, vec,
-				 &io, &len);
+	err = nvq_user_cmd_check(q, &u, cmd->file, vec, &io, &len);
 	if (err)
 		return err;
 	err = take_data(cmd, &io, &u, len, vec);

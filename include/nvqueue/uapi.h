@@ -32,9 +32,10 @@
  * errno); a status from the drive is a positive res, as on /dev/ngXnY:
  *
  *	EINVAL		nsid, flags, metadata or length do not fit the command
- *	EACCES		a command that writes, on a read-only descriptor; an
- *			opcode the driver's table does not list, without
- *			CAP_SYS_RAWIO; an admin command this file does not take
+ *	EACCES		a command that writes, on a read-only descriptor
+ *			without CAP_SYS_ADMIN; an opcode the driver's table
+ *			does not list, without CAP_SYS_RAWIO; an admin command
+ *			this file does not take
  *	EOPNOTSUPP	the table above; an unlisted opcode on a controller
  *			without SGLs; a ring without SQE128 or CQE32; a
  *			namespace formatted with metadata
