@@ -12,7 +12,7 @@
 #include "inuse.h"
 #include "tool.h"
 
-#define NODE_TRIES	50
+#define NODE_TRIES	30
 #define NODE_MS		100
 
 struct options {
@@ -45,28 +45,63 @@ static int count_owners(const char *bdf)
 	return owners;
 }
 
-/* nvme.ko brings a drive up in the background; not waited for beyond this. */
-static void print_node(const char *bdf)
+/* Namespaces that nvqueue sees, each of which nvme.ko will make a node for. */
+static size_t count_namespaces(const char *bdf)
+{
+	char ctrl[NAME_LEN], path[PATH_MAX];
+	size_t nr = 0;
+	FILE *file;
+	int c;
+
+	if (nodes_ctrl(bdf, ctrl))
+		return 0;
+	sys_path(path, "/sys/class/nvqueue/%s/namespaces", ctrl);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	while ((c = getc(file)) != EOF)
+		nr += c == '\n';
+	fclose(file);
+	return nr;
+}
+
+/* Nodes of namespaces that are there; ctrl is "" if even the controller's is not */
+static size_t count_disks(const char *bdf, char ctrl[NAME_LEN])
 {
 	struct drive drive;
+	size_t nr = 0;
+
+	drive_scan(&drive, bdf);
+	snprintf(ctrl, NAME_LEN, "%s", drive.ctrl);
+	for (size_t i = 0; i < drive.nr; i++)
+		if (drive.node[i].kind == NODE_DISK &&
+		    sys_exists("/dev/%s", drive.node[i].name))
+			nr++;
+	drive_free(&drive);
+	return nr;
+}
+
+/* nvme.ko brings a drive up in the background: waits a while for its nodes. */
+static void print_node(const char *bdf, size_t namespaces)
+{
+	char ctrl[NAME_LEN];
 
 	for (int i = 0; i < NODE_TRIES; i++) {
-		drive_scan(&drive, bdf);
-		if (drive.ctrl[0] && sys_exists("/dev/%s", drive.ctrl)) {
-			printf("%s: bound to nvme, /dev/%s\n", bdf, drive.ctrl);
-			drive_free(&drive);
-			return;
-		}
-		drive_free(&drive);
+		if (count_disks(bdf, ctrl) >= namespaces && ctrl[0])
+			break;
 		sleep_ms(NODE_MS);
 	}
-	printf("%s: bound to nvme; it has no device node yet, see dmesg\n",
-	       bdf);
+	if (ctrl[0])
+		printf("%s: bound to nvme, /dev/%s\n", bdf, ctrl);
+	else
+		printf("%s: bound to nvme, which has no device node for it yet; see dmesg\n",
+		       bdf);
 }
 
 static int unbind_drive(const struct options *opt)
 {
 	char driver[NAME_LEN];
+	size_t namespaces;
 	int ret;
 
 	pci_driver(opt->bdf, driver);
@@ -83,13 +118,14 @@ static int unbind_drive(const struct options *opt)
 		return -1;
 	if (load_driver("nvme"))
 		return -1;
+	namespaces = count_namespaces(opt->bdf);
 	hold_signals(true);
 	ret = rebind_start(opt->bdf, "");
 	if (!ret)
 		ret = rebind_finish(opt->bdf, "nvme");
 	hold_signals(false);
 	if (!ret)
-		print_node(opt->bdf);
+		print_node(opt->bdf, namespaces);
 	return ret;
 }
 
