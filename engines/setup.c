@@ -75,6 +75,7 @@ static enum nvq_kind kind_of(struct thread_data *td,
 static int describe_file(struct thread_data *td, struct fio_file *f)
 {
 	const struct nvqueue_options *o = td->eo;
+	const struct nvq_geometry *geo;
 	struct nvqueue_file *nf;
 	struct nvq_error err;
 	int ret;
@@ -93,8 +94,16 @@ static int describe_file(struct thread_data *td, struct fio_file *f)
 		free(nf);
 		return 1;
 	}
-	nf->lba_mask = nf->info.geo.lba_size - 1;
-	f->real_file_size = nf->info.geo.nsze * nf->info.geo.lba_size;
+	geo = &nf->info.geo;
+	if (geo->metadata_size) {
+		nvqueue_refuse(td, EOPNOTSUPP,
+			       "namespace %u of %s is formatted with %u bytes of metadata per block, which nvqueue does not carry: format it without, or choose another with nsid=",
+			       geo->nsid, nf->info.ctrl, geo->metadata_size);
+		free(nf);
+		return 1;
+	}
+	nf->lba_mask = geo->lba_size - 1;
+	f->real_file_size = geo->nsze * geo->lba_size;
 	fio_file_set_size_known(f);
 	FILE_SET_ENG_DATA(f, nf);
 	return 0;
@@ -300,16 +309,17 @@ static int check_enough(struct thread_data *td, const struct nvqueue_file *nf)
 
 	for (;;) {
 		nvq_count(nf->info.ctrl, kind, &exist, &unowned);
-		if (jobs <= unowned)
+		/* in the job its siblings own some of them */
+		if (jobs <= unowned || (td->io_ops_data && jobs <= exist))
 			return 0;
 		if (jobs > exist || ++tries == FREE_TRIES)
 			break;
 		usleep(FREE_PAUSE_US);
 	}
 	nvqueue_refuse(td, EBUSY,
-		       "numjobs=%u needs as many %s queues: %s has %u, of which %u are free; lower numjobs, or create more queues",
+		       "numjobs=%u needs as many %s queues: %s has %u, of which %u are free; lower numjobs, or load nvqueue with more (user_%s_queues=)",
 		       jobs, nvq_kind_name(kind), nf->info.ctrl, exist,
-		       unowned);
+		       unowned, nvq_kind_name(kind));
 	return 1;
 }
 
@@ -337,19 +347,15 @@ static int check_unowned(struct thread_data *td, struct fio_file *f)
 static int check_queues(struct thread_data *td)
 {
 	unsigned int i;
+	int ret = 0;
 
-	/* In the job its siblings own queues: opening will tell. */
-	if (td->io_ops_data)
-		return 0;
-	for (i = 0; i < td->o.nr_files; i++) {
-		if (file_of(td, i)->info.kind == NVQ_KIND_CTRL) {
-			if (check_enough(td, file_of(td, i)))
-				return 1;
-		} else if (check_unowned(td, td->files[i])) {
-			return 1;
-		}
+	for (i = 0; i < td->o.nr_files && !ret; i++) {
+		if (file_of(td, i)->info.kind == NVQ_KIND_CTRL)
+			ret = check_enough(td, file_of(td, i));
+		else if (!td->io_ops_data)
+			ret = check_unowned(td, td->files[i]);
 	}
-	return 0;
+	return ret;
 }
 
 int nvqueue_setup(struct thread_data *td)
@@ -413,13 +419,14 @@ static int open_queue(struct thread_data *td, struct fio_file *f)
 		nvqueue_refuse(td, -ret, "%s", err.text);
 		return 1;
 	}
-	if (nf->q.geo.metadata_size || !nf->q.geo.nsze ||
+	if (nf->q.geo.nsze != nf->info.geo.nsze ||
 	    nf->q.geo.lba_size != nf->info.geo.lba_size) {
-		nvqueue_refuse(td, EOPNOTSUPP,
-			       "%s: namespace %u has %llu LBAs of %u + %u bytes (data + metadata), it had LBAs of %u bytes: no metadata, and no format while fio starts",
+		nvqueue_refuse(td, ESTALE,
+			       "%s: namespace %u was formatted while fio started: %llu LBAs of %u bytes, before %llu of %u; start again",
 			       nf->q.name, nf->q.nsid,
 			       (unsigned long long)nf->q.geo.nsze,
-			       nf->q.geo.lba_size, nf->q.geo.metadata_size,
+			       nf->q.geo.lba_size,
+			       (unsigned long long)nf->info.geo.nsze,
 			       nf->info.geo.lba_size);
 		return 1;
 	}

@@ -143,13 +143,12 @@ struct nvq_info {
 	unsigned int number;		/* M of nvqNpollM */
 	enum nvq_kind kind;
 	pid_t owner;			/* of the queue; 0: free */
-	struct nvq_geometry geo;	/* the sizes; abi, qid etc. may be 0 */
+	struct nvq_geometry geo;	/* depth, mdts and the namespace's fields */
 };
 
 /*
- * nvq_query() - describe @path without opening a queue: from sysfs, and from
- * the controller node where sysfs does not say (a namespace other than the
- * default; that needs permission on the node).
+ * nvq_query() - describe @path without opening a queue: from sysfs, which needs
+ * no permission on any node, or from the controller node if sysfs is not there.
  * @nsid: the namespace meant, 0: the default (lowest active) one.
  *
  * Returns 0, -ENOENT, -ENOTTY (not an nvqueue file), -EINVAL (no such

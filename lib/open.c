@@ -176,9 +176,9 @@ static int none_of_kind(const struct nvq_info *info, enum nvq_kind kind,
 
 	nvq_count(info->ctrl, other, &exist, &unowned);
 	return nvq_fail(err, -ENOENT,
-			"%s has no %s queue; it has %u %s queue(s)",
+			"%s has no %s queue (it has %u %s queues): load nvqueue with some (user_%s_queues=)",
 			info->ctrl, nvq_kind_name(kind), exist,
-			nvq_kind_name(other));
+			nvq_kind_name(other), nvq_kind_name(kind));
 }
 
 static int none_free(const struct nvq_info *info, enum nvq_kind kind, int code,
@@ -190,9 +190,10 @@ static int none_free(const struct nvq_info *info, enum nvq_kind kind, int code,
 	nvq_count(info->ctrl, kind, &exist, &unowned);
 	snprintf(name, sizeof(name), "%s%s0", info->ctrl, nvq_kind_name(kind));
 	return nvq_fail(err, code,
-			"%s: no free %s queue: %u exist, %u are owned (%s by %s); close one or create more",
+			"%s: no free %s queue: %u exist, %u are owned (%s by %s); close one, or load nvqueue with more (user_%s_queues=)",
 			info->ctrl, nvq_kind_name(kind), exist, exist - unowned,
-			name, nvq_owner_text(name, owner, sizeof(owner)));
+			name, nvq_owner_text(name, owner, sizeof(owner)),
+			nvq_kind_name(kind));
 }
 
 int nvq_claim(struct nvq *q, const char *path, enum nvq_kind kind,

@@ -158,25 +158,51 @@ int nvq_identify(struct nvq_info *info, const char *path, struct nvq_error *err)
 	return 0;
 }
 
-/* The sizes of the namespace that a file addresses by default. */
-static int sizes_from_sysfs(struct nvq_info *info)
+/* What one line of a controller's "namespaces" says. */
+static int parse_namespace(struct nvq_geometry *geo, const char *line)
+{
+	unsigned long long nsze;
+	unsigned int ms, csi;
+
+	if (sscanf(line, "%u %u %llu %u %u", &geo->nsid, &geo->lba_size, &nsze,
+		   &ms, &csi) != 5 || !geo->lba_size)
+		return -ENODATA;
+	geo->nsze = nsze;
+	geo->metadata_size = ms;
+	geo->csi = csi;
+	return 0;
+}
+
+static int no_namespace(const struct nvq_info *info, uint32_t nsid,
+			struct nvq_error *err)
+{
+	return nvq_fail(err, -EINVAL,
+			"%s has no active namespace %u: `nvq list` shows what it has",
+			info->ctrl, nsid);
+}
+
+/* Namespace @nsid, 0: the first, that is the lowest active one. */
+static int sizes_from_sysfs(struct nvq_info *info, uint32_t nsid,
+			    struct nvq_error *err)
 {
 	struct nvq_geometry *geo = &info->geo;
-	uint64_t nsid, lba_size, nsze, mdts, depth;
+	char buf[4096], *line, *save;
+	uint64_t mdts, depth;
 
-	if (info->kind == NVQ_KIND_CTRL ||
-	    nvq_attr_u64(info->name, "nsid", &nsid) ||
-	    nvq_attr_u64(info->name, "lba_size", &lba_size) ||
-	    nvq_attr_u64(info->name, "nsze", &nsze) ||
-	    nvq_attr_u64(info->name, "mdts", &mdts) ||
-	    nvq_attr_u64(info->name, "depth", &depth) || !lba_size)
+	if (nvq_attr_u64(info->ctrl, "mdts", &mdts) ||
+	    nvq_attr_u64(info->ctrl, "depth", &depth) ||
+	    nvq_attr(info->ctrl, "namespaces", buf, sizeof(buf)))
 		return -ENODATA;
-	geo->nsid = nsid;
-	geo->lba_size = lba_size;
-	geo->nsze = nsze;
 	geo->mdts = mdts;
 	geo->depth = depth;
-	return 0;
+	for (line = strtok_r(buf, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		if (parse_namespace(geo, line))
+			return -ENODATA;
+		if (!nsid || geo->nsid == nsid)
+			return 0;
+	}
+	return no_namespace(info, nsid, err);
 }
 
 /* The controller's node: beside @path, whatever directory that is. */
@@ -215,9 +241,7 @@ static int sizes_from_ctrl(struct nvq_info *info, const char *path,
 	ret = ioctl(fd, NVQ_IOC_GEOMETRY, &geo) ? -errno : 0;
 	close(fd);
 	if (ret == -EINVAL)
-		return nvq_fail(err, ret,
-				"%s has no active namespace %u: `nvq list` shows what it has",
-				info->ctrl, nsid);
+		return no_namespace(info, nsid, err);
 	if (ret)
 		return nvq_fail(err, ret, "%s: %s", node, strerror(-ret));
 	info->geo = geo;
@@ -235,8 +259,9 @@ int nvq_query(struct nvq_info *info, const char *path, uint32_t nsid,
 		return ret;
 	if (!nvq_attr_u64(info->name, "owner", &val))
 		info->owner = val;
-	if (!sizes_from_sysfs(info) && (!nsid || nsid == info->geo.nsid))
-		return 0;
+	ret = sizes_from_sysfs(info, nsid, err);
+	if (ret != -ENODATA)
+		return ret;
 	return sizes_from_ctrl(info, path, nsid, err);
 }
 
