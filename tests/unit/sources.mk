@@ -18,3 +18,35 @@ tests_unit_test_pci_SOURCES = tests/unit/test_pci.c $(nvq_fixture)
 tests_unit_test_pci_CPPFLAGS = $(nvq_tool_unit_cppflags)
 tests_unit_test_pci_CFLAGS = $(nvq_unit_cflags)
 tests_unit_test_pci_LDADD = tools/libtool-nvq.la $(CMOCKA_LIBS)
+
+nvq_units += \
+	tests/unit/test_lib_cq \
+	tests/unit/test_lib_query \
+	tests/unit/test_lib_ring \
+	tests/unit/test_lib_status
+
+nvq_lib_unit_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/lib
+nvq_lib_unit_libs = lib/libnvq-core.la $(LIBURING_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_lib_cq_SOURCES = tests/unit/test_lib_cq.c
+tests_unit_test_lib_cq_CPPFLAGS = $(nvq_lib_unit_cppflags)
+tests_unit_test_lib_cq_CFLAGS = $(nvq_unit_cflags)
+tests_unit_test_lib_cq_LDADD = $(nvq_lib_unit_libs)
+
+tests_unit_test_lib_query_SOURCES = tests/unit/test_lib_query.c
+tests_unit_test_lib_query_CPPFLAGS = $(nvq_lib_unit_cppflags)
+tests_unit_test_lib_query_CFLAGS = $(nvq_unit_cflags)
+tests_unit_test_lib_query_LDADD = $(nvq_lib_unit_libs)
+
+# io_uring_enter() is the test's own, which plays kernel and drive.
+tests_unit_test_lib_ring_SOURCES = tests/unit/test_lib_ring.c
+tests_unit_test_lib_ring_CPPFLAGS = $(nvq_lib_unit_cppflags)
+tests_unit_test_lib_ring_CFLAGS = $(nvq_unit_cflags)
+tests_unit_test_lib_ring_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=io_uring_enter,--wrap=io_uring_enter2
+tests_unit_test_lib_ring_LDADD = $(nvq_lib_unit_libs)
+
+tests_unit_test_lib_status_SOURCES = tests/unit/test_lib_status.c
+tests_unit_test_lib_status_CPPFLAGS = $(nvq_lib_unit_cppflags)
+tests_unit_test_lib_status_CFLAGS = $(nvq_unit_cflags)
+tests_unit_test_lib_status_LDADD = $(nvq_lib_unit_libs) $(LIBNVME_LIBS)
