@@ -8,9 +8,7 @@
 AC_DEFUN([NVQ_FETCH_FIO], [
 	FIO_SRC=
 	AC_CHECK_PROG([FIO], [fio], [fio])
-	AS_IF([test -z "$FIO"],
-		[NVQ_MISSING([fio not found: apt install fio])],
-	[test -x "$srcdir/ci/fetch-fio-headers"], [
+	AS_IF([test -n "$FIO" && test -x "$srcdir/ci/fetch-fio-headers"], [
 		AC_MSG_NOTICE([fetching the headers of the installed fio])
 		nvq_fio_out=`"$srcdir/ci/fetch-fio-headers" fio-headers` &&
 			FIO_SRC=`AS_ECHO(["$nvq_fio_out"]) | tail -n 1`
@@ -34,7 +32,7 @@ AC_DEFUN([NVQ_FIO], [
 		(default: fetch the installed fio's source);
 		--without-fio: no engine])],
 		[], [with_fio=yes])
-	FIO_SRC= FIO_VERSION= FIO=yes
+	FIO_SRC= FIO_VERSION=
 	AS_CASE([$with_fio],
 		[no], [],
 		[yes], [NVQ_FETCH_FIO],
@@ -46,10 +44,14 @@ AC_DEFUN([NVQ_FIO], [
 		AS_IF([test ! -r "$FIO_SRC/config-host.h" ||
 				test ! -r "$FIO_SRC/fio.h"], [
 			AC_MSG_RESULT([not found])
-			AS_IF([test -n "$FIO"], [NVQ_MISSING(m4_normalize([
-				fio headers not found (no configured fio source
-				tree in "$FIO_SRC"): name one with --with-fio=DIR,
-				or do without the engine: --without-fio]))])
+			AS_IF([test "$with_fio" = yes], [NVQ_MISSING(m4_normalize([
+				fio headers not found: apt install fio, whose
+				source is then fetched, or name a configured
+				source tree with --with-fio=DIR, or do without
+				the engine: --without-fio]))],
+			[NVQ_MISSING(m4_normalize([
+				no configured fio source tree in $with_fio (it
+				has no config-host.h)]))])
 			FIO_SRC=
 		], [
 			NVQ_FIO_VERSION
