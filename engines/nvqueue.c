@@ -38,30 +38,19 @@ static uint64_t now_ms(void)
 
 /* ---- Submission -------------------------------------------------------------- */
 
-static void queue_rw(struct thread_data *td, struct nvqueue_job *job,
-		     struct nvqueue_file *nf, struct io_u *io_u)
+static inline void prep_rw(struct nvqueue_job *job,
+			   const struct nvqueue_file *nf,
+			   const struct io_u *io_u, const void *addr,
+			   unsigned int len)
 {
-	const struct nvqueue_options *o = td->eo;
-	enum nvq_opcode opcode = io_u->ddir == DDIR_READ ? NVQ_READ : NVQ_WRITE;
-	unsigned int slot = io_u->index, len = io_u->xfer_buflen;
-	const void *addr = io_u->xfer_buf;
-
-	if (unlikely(job->slots_change) && o->fixedbufs)
-		nvq_slot_fixed(&job->ring, slot, slot);
-	if (unlikely(!o->nonvectored)) {
-		nvq_slot_vec(&job->ring, slot);
-		job->iovecs[slot].iov_base = io_u->xfer_buf;
-		job->iovecs[slot].iov_len = len;
-		addr = &job->iovecs[slot];
-		len = 1;
-	}
-	nvq_prep_rw(&job->ring, slot, &nf->q, opcode,
+	nvq_prep_rw(&job->ring, io_u->index, &nf->q,
+		    io_u->ddir == DDIR_READ ? NVQ_READ : NVQ_WRITE,
 		    io_u->offset >> nf->q.lba_shift,
 		    io_u->xfer_buflen >> nf->q.lba_shift, addr, len);
 }
 
-static void queue_trim(struct nvqueue_job *job, struct nvqueue_file *nf,
-		       struct io_u *io_u)
+static void prep_trim(struct nvqueue_job *job, const struct nvqueue_file *nf,
+		      const struct io_u *io_u)
 {
 	struct nvq_dsm_range *range = &job->ranges[io_u->index];
 
@@ -70,23 +59,48 @@ static void queue_trim(struct nvqueue_job *job, struct nvqueue_file *nf,
 	nvq_prep_deallocate(&job->ring, io_u->index, &nf->q, range, 1);
 }
 
+/* Whatever is not a read or write on a slot that stays as it was set up. */
+static void __attribute__((noinline)) prep_other(struct thread_data *td,
+						 const struct nvqueue_file *nf,
+						 const struct io_u *io_u)
+{
+	const struct nvqueue_options *o = td->eo;
+	struct nvqueue_job *job = td->io_ops_data;
+	unsigned int slot = io_u->index;
+	struct iovec *iov = &job->iovecs[slot];
+
+	if (io_u->ddir == DDIR_TRIM) {
+		prep_trim(job, nf, io_u);
+	} else if (ddir_sync(io_u->ddir)) {
+		nvq_prep_flush(&job->ring, slot, &nf->q);
+	} else if (!o->nonvectored) {
+		iov->iov_base = io_u->xfer_buf;
+		iov->iov_len = io_u->xfer_buflen;
+		nvq_slot_vec(&job->ring, slot);
+		prep_rw(job, nf, io_u, iov, 1);
+	} else {
+		if (o->fixedbufs)
+			nvq_slot_fixed(&job->ring, slot, slot);
+		prep_rw(job, nf, io_u, io_u->xfer_buf, io_u->xfer_buflen);
+	}
+}
+
 static enum fio_q_status nvqueue_queue(struct thread_data *td,
 				       struct io_u *io_u)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	struct nvqueue_file *nf = FILE_ENG_DATA(io_u->file);
+	const struct nvqueue_file *nf = FILE_ENG_DATA(io_u->file);
 
 	fio_ro_check(td, io_u);
-	if (unlikely((io_u->offset | io_u->xfer_buflen) & nf->lba_mask)) {
+	if (unlikely((io_u->offset | io_u->xfer_buflen) & nf->lba_mask) &&
+	    ddir_rw(io_u->ddir)) {
 		nvqueue_failed(td, io_u, -EINVAL); /* a replayed log, say */
 		return FIO_Q_COMPLETED;
 	}
-	if (likely(io_u->ddir == DDIR_READ || io_u->ddir == DDIR_WRITE))
-		queue_rw(td, job, nf, io_u);
-	else if (io_u->ddir == DDIR_TRIM)
-		queue_trim(job, nf, io_u);
+	if (likely(job->slots_stay && io_u->ddir <= DDIR_WRITE))
+		prep_rw(job, nf, io_u, io_u->xfer_buf, io_u->xfer_buflen);
 	else
-		nvq_prep_flush(&job->ring, io_u->index, &nf->q);
+		prep_other(td, nf, io_u);
 	nvq_queue(&job->ring, io_u->index);
 	return FIO_Q_QUEUED;
 }

@@ -61,7 +61,7 @@ struct nvqueue_failure {
 struct nvqueue_job {
 	struct nvq_ring ring;
 	unsigned int reaped;	/* given to fio, not yet passed over */
-	bool slots_change;	/* a trim alters its slot: set it up each time */
+	bool slots_stay;	/* reads and writes need no slot set up anew */
 	uint64_t submit_stuck;	/* ms, since when nothing can be submitted */
 	struct io_u **io_us;	/* by index, which is the slot */
 	struct iovec *iovecs;	/* nonvectored=0, fixedbufs */

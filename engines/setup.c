@@ -520,7 +520,7 @@ static void stop_section(struct thread_data *td)
 
 int nvqueue_start(struct thread_data *td)
 {
-	struct nvqueue_options *o = td->eo;
+	const struct nvqueue_options *o = td->eo;
 	struct nvqueue_job *job = td->io_ops_data;
 	unsigned int i;
 
@@ -531,8 +531,8 @@ int nvqueue_start(struct thread_data *td)
 	/* With create_serialize=0 fio calls it later than this. */
 	if (!td->o.create_serialize && nvqueue_setup(td))
 		return 1;
-	o->nonvectored = !!o->nonvectored;
-	job->slots_change = td_trim(td);
+	/* a vector is prepared each time, and a trim alters its slot */
+	job->slots_stay = o->nonvectored && !td_trim(td);
 	if (open_queues(td)) {
 		stop_section(td);
 		return 1;

@@ -84,7 +84,7 @@ struct nvq {
 	uint32_t depth;			/* entries; depth - 1 in flight */
 	uint32_t nsid;
 	int fd;
-	int index;			/* fixed file index on its ring, or -1 */
+	int sqe_fd;			/* for an SQE: fd, or fixed file index */
 	uint32_t lba_shift;
 	struct nvq_geometry geo;
 	char name[NVQ_NAME_LEN];	/* "nvq0poll0" */
@@ -385,7 +385,7 @@ static inline void nvq_prep_rw(struct nvq_ring *r, unsigned int slot,
 	struct io_uring_sqe *sqe = nvq_slot(r, slot);
 	struct nvme_uring_cmd *cmd = (struct nvme_uring_cmd *)sqe->cmd;
 
-	sqe->fd = q->index >= 0 ? q->index : q->fd;
+	sqe->fd = q->sqe_fd;
 	cmd->opcode = opcode;
 	cmd->nsid = q->nsid;
 	cmd->addr = (uintptr_t)addr;

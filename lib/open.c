@@ -92,7 +92,6 @@ int nvq_open(struct nvq *q, const char *path, int flags, struct nvq_error *err)
 
 	memset(q, 0, sizeof(*q));
 	q->fd = -1;
-	q->index = -1;
 	ret = nvq_identify(&info, path, err);
 	if (ret)
 		return ret;
@@ -100,6 +99,7 @@ int nvq_open(struct nvq *q, const char *path, int flags, struct nvq_error *err)
 	q->fd = open(path, flags | O_CLOEXEC);
 	if (q->fd < 0)
 		return open_failed(path, info.name, -errno, err);
+	q->sqe_fd = q->fd;
 	ret = nvq_reload(q, err);
 	if (!ret && q->geo.kind != NVQ_KIND_CTRL)
 		ret = map_queue(q, err);
@@ -120,7 +120,6 @@ void nvq_close(struct nvq *q)
 		close(q->fd);
 	memset(q, 0, sizeof(*q));
 	q->fd = -1;
-	q->index = -1;
 }
 
 int nvq_select_ns(struct nvq *q, uint32_t nsid, struct nvq_error *err)

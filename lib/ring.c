@@ -139,7 +139,7 @@ static int register_files(struct nvq_ring *r, struct nvq_error *err)
 		return nvq_fail(err, ret, "registering %u queue files: %s",
 				r->nr_queues, strerror(-ret));
 	for (i = 0; i < r->nr_queues; i++)
-		r->queues[i]->index = i;
+		r->queues[i]->sqe_fd = i;
 	r->sqe_flags = IOSQE_FIXED_FILE;
 	return 0;
 }
@@ -229,7 +229,7 @@ void nvq_ring_exit(struct nvq_ring *r)
 	if (r->sqe_flags & IOSQE_FIXED_FILE)
 		io_uring_unregister_files(&r->uring);
 	for (i = 0; i < r->nr_queues; i++)
-		r->queues[i]->index = -1;
+		r->queues[i]->sqe_fd = r->queues[i]->fd;
 	io_uring_queue_exit(&r->uring);
 	free(r->queues);
 	memset(r, 0, sizeof(*r));
@@ -269,7 +269,7 @@ static struct nvme_uring_cmd *prep(struct nvq_ring *r, unsigned int slot,
 	struct io_uring_sqe *sqe = nvq_slot(r, slot);
 	struct nvme_uring_cmd *cmd = nvq_slot_cmd(r, slot);
 
-	sqe->fd = q->index >= 0 ? q->index : q->fd;
+	sqe->fd = q->sqe_fd;
 	memset(cmd, 0, sizeof(*cmd));
 	cmd->opcode = opcode;
 	cmd->nsid = q->nsid;

@@ -98,8 +98,7 @@ static void init_queue(unsigned int i)
 	q[i].cq = hw[i];
 	q[i].kpage = &kpage[i];
 	q[i].depth = DEPTH;
-	q[i].fd = 40 + i;
-	q[i].index = -1;
+	q[i].fd = q[i].sqe_fd = 40 + i;
 	q[i].nsid = 3;
 	q[i].lba_shift = 9;
 }
@@ -189,7 +188,7 @@ static void slot_remembers_fixed_file_and_buffer(void **state)
 
 	(void)state;
 	r.sqe_flags = IOSQE_FIXED_FILE;
-	q[0].index = 4;
+	q[0].sqe_fd = 4;
 	nvq_slot_init(&r, 2, 1);
 	nvq_slot_fixed(&r, 2, 6);
 	nvq_prep_rw(&r, 2, &q[0], NVQ_READ, 0, 1, NULL, 512);
