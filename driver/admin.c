@@ -84,7 +84,7 @@ static int admin_reap(struct nvq_ctrl *ctrl)
 		u16 cid;
 
 		dma_rmb();	/* phase before the rest */
-		cid = le16_to_cpu(cqe->command_id);
+		cid = cqe->command_id;
 		n++;
 		nvq_ring_advance(&a->ring);
 		if (cid == NVQ_AER_CID) {
@@ -142,7 +142,7 @@ static int admin_send(struct nvq_ctrl *ctrl, struct nvme_command *cmd)
 		;
 	a->slots[i].state = NVQ_SLOT_INFLIGHT;
 	init_completion(&a->slots[i].done);
-	cmd->common.command_id = cpu_to_le16(i);
+	cmd->common.command_id = i;
 	nvq_ring_push(&a->ring, cmd);
 	nvq_ring_kick(&a->ring);
 	spin_unlock_irq(&a->lock);
@@ -281,7 +281,7 @@ void nvq_aer_arm(struct nvq_ctrl *ctrl)
 	struct nvq_admin *a = &ctrl->admin;
 	struct nvme_command cmd = {
 		.common.opcode = nvme_admin_async_event,
-		.common.command_id = cpu_to_le16(NVQ_AER_CID),
+		.common.command_id = NVQ_AER_CID,
 	};
 
 	spin_lock_irq(&a->lock);

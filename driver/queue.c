@@ -236,7 +236,7 @@ static int slot_submit(struct nvq_queue *q, struct nvq_slot *slot,
 	bool later;
 	int err;
 
-	io->sqe.common.command_id = cpu_to_le16(slot - q->slots);
+	io->sqe.common.command_id = slot - q->slots;
 	nvq_map_move(&slot->map, &io->map);
 	err = nvq_map_dma(q->ctrl, &slot->map, &slot->list, &io->sqe, io->sgl);
 	later = !err && plugged(q);
@@ -333,7 +333,7 @@ static void harvest(struct nvq_queue *q, struct batch *b)
 		/* The phase bit says that the rest of the entry is there. */
 		dma_rmb();
 		cqe = &q->ring.cqes[q->ring.cq_head];
-		cid = le16_to_cpu(cqe->command_id);
+		cid = cqe->command_id;	/* opaque to the controller */
 		nvq_ring_advance(&q->ring);
 		seen++;
 		if (cid < q->ring.depth)
@@ -579,7 +579,7 @@ void nvq_queue_end_all(struct nvq_queue *q, u16 status)
 
 		if (q->slots[cid].state != NVQ_SLOT_INFLIGHT)
 			continue;
-		cqe->command_id = cpu_to_le16(cid);
+		cqe->command_id = cid;
 		cqe->result.u64 = 0;
 		/* user space looks at the phase while we write */
 		smp_store_release(&cqe->status,
