@@ -239,8 +239,10 @@ static long ctrl_ioctl(struct file *file, unsigned int op, unsigned long arg)
 	struct nvq_ctrl *ctrl = file->private_data;
 	void __user *p = (void __user *)arg;
 
-	if (READ_ONCE(ctrl->state) == NVQ_CTRL_DEAD)
-		return -ENODEV;
+	int err = nvq_ctrl_wait_live(ctrl);
+
+	if (err)
+		return err;
 	switch (op) {
 	case NVQ_IOC_GEOMETRY:
 		return geometry(ctrl, p);

@@ -194,7 +194,18 @@ long nvq_queue_ioctl(struct file *file, unsigned int op, unsigned long arg)
 {
 	struct nvq_queue *q = file->private_data;
 	void __user *p = (void __user *)arg;
+	int err;
 
+	switch (op) {
+	case NVQ_IOC_GEOMETRY:
+	case NVQ_IOC_SELECT_NS:
+	case NVME_IOCTL_ADMIN_CMD:
+	case NVME_IOCTL_ADMIN64_CMD:
+		/* These ask the controller; a reset may be on. */
+		err = nvq_ctrl_wait_live(q->ctrl);
+		if (err)
+			return err;
+	}
 	switch (op) {
 	case NVQ_IOC_GEOMETRY:
 		return geometry(q, p);

@@ -196,6 +196,12 @@ free:
 
 static int check_format(struct nvq_ctrl *ctrl, const struct nvq_ns *ns)
 {
+	/* The table of opcodes speaks of these two command sets only. */
+	if (ns->csi != NVME_CSI_NVM && ns->csi != NVME_CSI_ZNS) {
+		dev_warn(&ctrl->dev, "namespace %u uses command set %u; nvqueue knows NVM (0) and zoned (2)\n",
+			 ns->nsid, ns->csi);
+		return -EOPNOTSUPP;
+	}
 	if (!ns->ms)
 		return 0;
 	dev_warn(&ctrl->dev, "namespace %u is formatted with %u bytes of %s metadata per %u byte LBA, which nvqueue does not support yet; nvme format --lbaf=N with ms:0\n",

@@ -729,6 +729,9 @@ int nvq_queue_open(struct nvq_queue *q)
 {
 	int err;
 
+	err = nvq_ctrl_wait_live(q->ctrl);
+	if (err)
+		return err;
 	mutex_lock(&q->mutex);
 	err = queue_open_locked(q);
 	mutex_unlock(&q->mutex);

@@ -68,6 +68,22 @@ void nvq_reset_wait(struct nvq_ctrl *ctrl)
 			       READ_ONCE(ctrl->state) == NVQ_CTRL_DEAD);
 }
 
+/*
+ * For user entry points that talk to the controller, before they do: a reset
+ * under way is waited out.  0, -ENODEV, or -ERESTARTSYS (killed).
+ */
+int nvq_ctrl_wait_live(struct nvq_ctrl *ctrl)
+{
+	int err;
+
+	err = wait_event_killable(ctrl->wait,
+			READ_ONCE(ctrl->state) == NVQ_CTRL_LIVE ||
+			READ_ONCE(ctrl->state) == NVQ_CTRL_DEAD);
+	if (err)
+		return err;
+	return READ_ONCE(ctrl->state) == NVQ_CTRL_LIVE ? 0 : -ENODEV;
+}
+
 /* ------------------------------------------------------------------ a queue */
 
 /* Nobody submits from here; what is between slot and doorbell backs out. */
@@ -138,7 +154,7 @@ static void abort_cmd(struct nvq_queue *q, u16 cid)
 	struct nvme_command cmd = {
 		.abort.opcode = nvme_admin_abort_cmd,
 		.abort.sqid = cpu_to_le16(q->qid),
-		.abort.cid = cpu_to_le16(cid),
+		.abort.cid = cid,
 	};
 	int err;
 
