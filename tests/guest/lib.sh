@@ -1,0 +1,419 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# What the guest suites share: TAP, running commands with their output kept,
+# loading the module and binding drives, fio with our engine, counters, leaks,
+# loops within a budget.  Sourced by NAME.test in the guest, and by NAME.pre and
+# NAME.host on the host, which use the TAP part alone; tests/guest/run sets
+#
+#	BUILD NVQ_ROOT SUITE NVQ_BUDGET NVQ_FULL (1 or empty)
+#	WORK	a directory that guest and host share
+#	IMG	a path for a raw image of the drive (on the host)
+#
+# A suite ends with done_testing; one that does not has failed.
+
+export LC_ALL=C.UTF-8
+tap_tmp=$(mktemp -d)
+trap 'rm -rf "$tap_tmp"' EXIT
+tap_number=0
+tap_failed=0
+# Of the last run: exit status, output, errors.
+status=0
+out=$tap_tmp/out
+err=$tap_tmp/err
+: >"$out"
+: >"$err"
+
+### TAP
+
+diag()
+{
+	printf '%s\n' "$*" | sed 's/^/# /'
+}
+
+tap_line()	# "ok" or "not ok", NAME
+{
+	tap_number=$((tap_number + 1))
+	printf '%s %d - %s\n' "$1" "$tap_number" "${2//#/}"
+}
+
+pass()	# NAME
+{
+	tap_line ok "$1"
+}
+
+fail()	# NAME [DIAGNOSTIC]...
+{
+	tap_line 'not ok' "$1"
+	tap_failed=$((tap_failed + 1))
+	shift
+	[ $# = 0 ] || diag "$@"
+}
+
+skip()	# NAME REASON
+{
+	tap_number=$((tap_number + 1))
+	printf 'ok %d - %s # SKIP %s\n' "$tap_number" "${1//#/}" "$2"
+}
+
+# What the last run said, for whoever reads why it failed.
+diag_run()
+{
+	diag "command: $last_command"
+	diag "status: $status"
+	tail -n 40 "$out" | cut -c1-400 | sed 's/^/# out: /'
+	tail -n 40 "$err" | cut -c1-400 | sed 's/^/# err: /'
+}
+
+# run COMMAND...: sets status, fills $out and $err; COMMAND_TIMEOUT seconds.
+# A function runs in this shell, without a time-out of its own.
+last_command=
+run()
+{
+	last_command="$*"
+	if [ "$(type -t "$1")" = file ]; then
+		timeout -k 5 "${COMMAND_TIMEOUT:-60}" "$@" >"$out" 2>"$err" </dev/null
+	else
+		"$@" >"$out" 2>"$err" </dev/null
+	fi
+	status=$?
+}
+
+ok()	# NAME COMMAND...: it succeeds
+{
+	local name=$1
+	shift
+	run "$@"
+	verdict "$name" test "$status" = 0
+}
+
+fails()	# NAME COMMAND...: it ends by itself, and not with success
+{
+	local name=$1
+	shift
+	run "$@"
+	verdict "$name" ended_badly
+}
+
+ended_badly()
+{
+	[ "$status" != 0 ] && [ "$status" != 124 ] && [ "$status" -lt 128 ]
+}
+
+# verdict NAME COMMAND...: of a run that was; COMMAND decides.
+verdict()
+{
+	local name=$1
+	shift
+	if "$@"; then
+		pass "$name"
+	else
+		fail "$name"
+		diag_run
+	fi
+}
+
+is()	# NAME GOT WANT
+{
+	if [ "$2" = "$3" ]; then
+		pass "$1"
+	else
+		fail "$1" "got: $2"
+		diag "want: $3"
+	fi
+}
+
+# compare NAME A OP B: numbers, OP as test(1) has it (-eq -gt ...)
+compare()
+{
+	if [ -n "$2" ] && [ -n "$4" ] && test "$2" "$3" "$4"; then
+		pass "$1"
+	else
+		fail "$1" "not: $2 $3 $4"
+	fi
+}
+
+like()	# NAME TEXT REGEX (extended)
+{
+	if grep -qE -e "$3" <<<"$2"; then
+		pass "$1"
+	else
+		fail "$1" "got: $2"
+		diag "want: /$3/"
+	fi
+}
+
+unlike()	# NAME TEXT REGEX
+{
+	if grep -qE -e "$3" <<<"$2"; then
+		fail "$1" "got: $2"
+		diag "unwanted: /$3/"
+	else
+		pass "$1"
+	fi
+}
+
+# tap_program PROGRAM [ARGUMENT]...: passes a TAP program's tests on as ours, as
+# they come; one more failure if it ended early, badly or without any.
+tap_program()
+{
+	local line n=0 bad=0 plan='' name=${1##*/} ended=''
+	while IFS= read -r line; do
+		case $line in
+		'ok '*|'not ok '*)
+			n=$((n + 1))
+			tap_number=$((tap_number + 1))
+			[[ $line != 'not '* ]] || bad=$((bad + 1))
+			sed -E "s/^((not )?ok) [0-9]*( - )?/\1 $tap_number - $name: /" <<<"$line" ;;
+		1..*)	plan=${line#1..} ;;
+		'status of the program: '*)
+			ended=${line##* } ;;
+		'#'*)	echo "$line" ;;
+		*)	echo "# $line" ;;
+		esac
+	done < <(timeout -k 5 "${COMMAND_TIMEOUT:-$(time_left)}" "$@" 2>&1 </dev/null
+		echo "status of the program: $?")
+	tap_failed=$((tap_failed + bad))
+	if [ "$plan" != "$n" ] || [ "$n" = 0 ]; then
+		fail "$name: ran to its end" "plan '$plan', $n tests, status $ended"
+	elif [ "$ended" != 0 ] && [ $bad = 0 ]; then
+		fail "$name: exit status" "$ended, but no test failed"
+	fi
+}
+
+done_testing()
+{
+	echo "1..$tap_number"
+	exit 0
+}
+
+### Time
+
+time_now()	# whole seconds since the guest was started
+{
+	cut -d. -f1 /proc/uptime
+}
+
+time_left()	# of the suite's budget, less what ending takes; at least 1
+{
+	local left=$((NVQ_BUDGET - 5 - $(time_now)))
+	echo $((left > 1 ? left : 1))
+}
+
+# loop_goes_on ROUND COUNT FLOOR END: is there to be one more?  Up to the floor
+# the budget may be overrun, as long as the guest is not killed for it.
+loop_goes_on()
+{
+	[ "$1" -lt "$2" ] || return 1
+	[ -z "${NVQ_FULL-}" ] || return 0
+	[ "$(time_now)" -ge "$4" ] || return 0
+	[ "$1" -lt "$3" ] && [ "$(time_now)" -lt $((NVQ_LIMIT - 10)) ]
+}
+
+# loop_budget [-s SECONDS] NAME COUNT FLOOR COMMAND...: runs it COUNT times with
+# the number of the round (0..) as its last argument, or until SECONDS (default:
+# what is left to the suite) are over; with --full always COUNT times.  It stops
+# at a failure.  Fewer rounds than FLOOR are a failure as well.
+loop_budget()
+{
+	local seconds='' name count floor i=0 end
+	if [ "$1" = -s ]; then
+		seconds=$2
+		shift 2
+	fi
+	name=$1 count=$2 floor=$3
+	shift 3
+	end=$(($(time_now) + ${seconds:-$(time_left)}))
+	status=0
+	while [ "$status" = 0 ] && loop_goes_on $i "$count" "$floor" $end; do
+		run "$@" $i
+		i=$((i + 1))
+	done
+	diag "$name: $i rounds of $count (floor $floor)"
+	if [ "$status" != 0 ]; then
+		fail "$name" "round $i of $count failed"
+		diag_run
+	elif [ $i -lt "$floor" ]; then
+		fail "$name" "$i rounds are less than the floor of $floor"
+	else
+		pass "$name"
+	fi
+}
+
+### Module and drives
+
+nvq=$BUILD/tools/nvq
+
+bdf()	# I: PCI address of drive I
+{
+	printf '0000:00:%02x.0' $((0x10 + $1))
+}
+
+drives()	# PCI addresses of the NVMe drives, in order
+{
+	local d
+	for d in /sys/bus/pci/devices/*; do
+		[ "$(cat "$d/class")" != 0x010802 ] || echo "${d##*/}"
+	done
+}
+
+load_module()	# [PARAMETER=VALUE]...
+{
+	insmod "$BUILD/nvqueue.ko" "$@"
+}
+
+unload_module()
+{
+	rmmod nvqueue
+}
+
+# start_nvqueue [PARAMETER=VALUE]...: loads the module and binds every drive; a
+# suite that cannot do so has nothing to test.
+start_nvqueue()
+{
+	local d
+	load_module "$@" || give_up "the module does not load"
+	for d in $(drives); do
+		"$nvq" bind "$d" >"$tap_tmp/bind" 2>&1 || {
+			diag "$(cat "$tap_tmp/bind")"
+			give_up "$d is not bound"
+		}
+	done
+}
+
+# restart_nvqueue [PARAMETER=VALUE]...: the same with other parameters, one test
+restart_nvqueue()
+{
+	local d
+	for d in $(drives); do
+		"$nvq" unbind "$d" >/dev/null 2>&1
+	done
+	ok "the module unloads" unload_module
+	start_nvqueue "$@"
+}
+
+give_up()	# REASON: ends the suite as a failure
+{
+	fail "$SUITE: $1"
+	dmesg | tail -n 15 | sed 's/^/# /'
+	done_testing
+}
+
+attr()	# NODE NAME: a sysfs attribute of a node; "nvq0poll0", "nvq0"
+{
+	cat "/sys/class/nvqueue/$1/$2"
+}
+
+wait_for()	# SECONDS COMMAND...: until it succeeds, asking often
+{
+	local i limit=$(($1 * 20))
+	shift
+	for ((i = 0; i < limit; i++)); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	return 1
+}
+
+queue_nodes()	# names of all queues
+{
+	local d
+	for d in /sys/class/nvqueue/nvq*; do
+		[ ! -e "$d/kind" ] || echo "${d##*/}"
+	done
+}
+
+### fio
+
+fio_args=(--thread=0 --group_reporting=1 --eta=never)
+
+# fio_engine ARGUMENT...: fio with our engine; fio's own files go to tmpfs.
+fio_engine()
+{
+	(cd "$tap_tmp" && exec timeout -k 5 "${COMMAND_TIMEOUT:-60}" fio --name=j \
+		--ioengine=external:"$BUILD/libnvqueue.so" "${fio_args[@]}" "$@")
+}
+
+# fio_uring_cmd ARGUMENT...: the same with fio's own passthrough engine
+fio_uring_cmd()
+{
+	(cd "$tap_tmp" && exec timeout -k 5 "${COMMAND_TIMEOUT:-60}" fio --name=j \
+		--ioengine=io_uring_cmd --cmd_type=nvme "${fio_args[@]}" "$@")
+}
+
+### Leaks
+
+vmstat_value()	# NAME
+{
+	awk -v n="$1" '$1 == n { print $2 }' /proc/vmstat
+}
+
+pinned_pages()
+{
+	echo $(($(vmstat_value nr_foll_pin_acquired) - $(vmstat_value nr_foll_pin_released)))
+}
+
+slab_objects()	# NAME: live objects, 0 if there is no such cache
+{
+	echo $(($(awk -v n="$1" '$1 == n { print $2 }' /proc/slabinfo)))
+}
+
+# With an IOMMU and slab_nomerge; unused addresses are cached, per CPU and by
+# size, so that some stay whatever happens.
+iova_count()
+{
+	slab_objects iommu_iova
+}
+
+leak_snapshot()	# sets what leak_check compares with
+{
+	leak_pinned=$(pinned_pages)
+	leak_iova=$(iova_count)
+	leak_irqs=$(grep -c nvq /proc/interrupts)
+}
+
+# open_at_once NODE...: all of them at once
+open_at_once()
+{
+	local n fd ret=0
+	local fds=()
+	for n in "$@"; do
+		if { exec {fd}<>"/dev/$n"; } 2>/dev/null; then
+			fds+=("$fd")
+		else
+			echo "cannot open $n (owner $(attr "$n" owner))"
+			ret=1
+		fi
+	done
+	for fd in "${fds[@]}"; do
+		exec {fd}>&-
+	done
+	return $ret
+}
+
+all_closed()
+{
+	local n
+	for n in $(queue_nodes); do
+		[ "$(attr "$n" owner)" = 0 ] || return 1
+	done
+}
+
+pins_are()	# NUMBER
+{
+	[ "$(pinned_pages)" = "$1" ]
+}
+
+# leak_check NAME: nothing is left of what was opened since leak_snapshot, and
+# every queue can be opened.  Four tests.
+leak_check()
+{
+	wait_for 5 all_closed
+	wait_for 5 pins_are "$leak_pinned"
+	is "$1: pinned pages" "$(pinned_pages)" "$leak_pinned"
+	compare "$1: IOVAs, up to the caches" "$(iova_count)" -le $((leak_iova + 2000))
+	is "$1: interrupt lines" "$(grep -c nvq /proc/interrupts)" "$leak_irqs"
+	# shellcheck disable=SC2046
+	ok "$1: all queues open at once" open_at_once $(queue_nodes)
+	wait_for 5 all_closed
+}
