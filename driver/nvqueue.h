@@ -204,7 +204,8 @@ enum nvq_slot_state {
 	NVQ_SLOT_FREE,
 	NVQ_SLOT_HELD,		/* being mapped by a submitter */
 	NVQ_SLOT_INFLIGHT,	/* the controller may write its data */
-	NVQ_SLOT_DONE,		/* ended, not handed over yet */
+	NVQ_SLOT_DONE,		/* ended; its owner has not been told yet */
+	NVQ_SLOT_TOLD,		/* an IOPOLL callback is about to free it */
 };
 
 enum nvq_slot_kind {
@@ -217,6 +218,7 @@ enum nvq_slot_kind {
 struct nvq_slot {
 	void *owner;
 	u64 result;
+	u64 seq;		/* the how manieth command of this owner */
 	unsigned long deadline;	/* jiffies */
 	u16 status;		/* CQE status without the phase bit */
 	u16 next;		/* free list */
@@ -241,7 +243,6 @@ struct nvq_io {
 	u8 kind;
 	bool sgl;		/* must be described by SGLs */
 	u32 ns_key;		/* what sqe and its lengths were made from */
-	u64 seq;		/* out: how many were submitted with this one */
 	struct nvq_slot *slot;	/* out */
 };
 
@@ -264,16 +265,15 @@ struct nvq_queue {
 	u16 held;
 	u16 slot_waiters;
 	struct nvq_slot *slots;
+	u16 *order;		/* command ids in order of submission, by seq */
 	struct nvq_kpage *kpage;
 	struct nvq_ring ring;
 	u64 submitted;
 	u64 completed;
 	u64 reap_empty;
 	u64 iopoll_empty;
-	u64 told;		/* completed, and the owner was told */
-	u64 pass_seq;		/* see nvq_poll_account() */
+	u64 pass_seq;		/* see account() */
 	bool pass_open;
-	bool pass_found;
 	bool used;		/* a command was sent: the namespace is fixed */
 	u32 generation;
 	u32 ns_key;		/* nvq_ns_key() of ns, read without the lock */
@@ -302,7 +302,7 @@ void nvq_queue_close(struct nvq_queue *q);
 int nvq_queue_create_hw(struct nvq_queue *q);
 int nvq_submit(struct nvq_queue *q, struct nvq_io *io, bool nonblock);
 int nvq_reap(struct nvq_queue *q);
-void nvq_poll_account(struct nvq_queue *q, u64 seq, bool found, bool own);
+int nvq_poll(struct nvq_queue *q, struct nvq_slot *slot);
 void nvq_slot_put(struct nvq_queue *q, struct nvq_slot *slot);
 void nvq_queue_end_all(struct nvq_queue *q, u16 status);
 void nvq_queue_dma_done(struct nvq_queue *q);

@@ -5,8 +5,8 @@
  *
  * A slot is a command id.  It goes FREE -> HELD (its submitter maps the data,
  * which takes bounded time) -> INFLIGHT (the controller has the command) ->
- * DONE (it ended, by its CQE or by a synthesized end) -> FREE (its owner was
- * told).  q->lock guards all of these steps; the DMA mapping of a slot exists
+ * DONE (it ended, by its CQE or by a synthesized one) -> FREE (its owner was
+ * told; TOLD for a moment between on an IOPOLL ring).  q->lock guards all of these steps; the DMA mapping of a slot exists
  * only in HELD and INFLIGHT.
  *
  * Called by the two ways in (uring.c, ioctl.c), the interrupt, qfile.c (open,
@@ -219,7 +219,8 @@ static void slot_launch(struct nvq_queue *q, struct nvq_slot *slot,
 	slot->aborted = false;
 	slot->state = NVQ_SLOT_INFLIGHT;
 	q->inflight++;
-	io->seq = ++q->submitted;
+	slot->seq = ++q->submitted;
+	q->order[slot->seq % q->ring.depth] = slot - q->slots;
 	io->slot = slot;
 	WRITE_ONCE(q->kpage->submitted, q->submitted);
 	nvq_ring_push(&q->ring, &io->sqe);
@@ -309,14 +310,18 @@ static void slot_end(struct nvq_queue *q, struct nvq_slot *slot, u16 status,
 
 /* What one hold of the lock reaped. */
 struct batch {
-	u16 cid[NVQ_REAP_BATCH];	/* ring commands; DONE until told */
+	u16 cid[NVQ_REAP_BATCH];	/* plain ring commands, to be told */
 	u16 nr;
-	u16 ended;			/* waiters' commands included */
+	u16 ended;			/* all that ended */
 };
 
 /*
- * Under q->lock.  A slot whose owner sleeps in an ioctl is the owner's from
- * here and may be free and in flight again at any moment, so it is not kept.
+ * Under q->lock.  What ended and who is told when:
+ *
+ *	plain ring	by our caller, through task work (the batch)
+ *	IOPOLL ring	by the ring's own callback, nvq_poll(); DONE until then
+ *	ioctl		was woken by slot_end(); the slot is its owner's from
+ *			there, and may be free and in flight again any moment
  */
 static void harvest(struct nvq_queue *q, struct batch *b)
 {
@@ -348,123 +353,164 @@ static void harvest(struct nvq_queue *q, struct batch *b)
 		slot_end(q, slot, le16_to_cpu(cqe->status) >> 1,
 			 le64_to_cpu(cqe->result.u64));
 		b->ended++;
-		if (slot->kind <= NVQ_IO_TASK)
+		if (slot->kind == NVQ_IO_TASK)
 			b->cid[b->nr++] = cid;
 	}
+	if (!seen)
+		return;
 	/* A deleted queue has no doorbell. */
-	if (seen && q->hw == NVQ_HW_LIVE)
+	if (q->hw == NVQ_HW_LIVE)
 		nvq_ring_ack(&q->ring);
+	WRITE_ONCE(q->kpage->completed, q->completed);
+	nvq_publish(q);
 }
-
-/* An IOPOLL command's end: what is needed once its slot is free again. */
-struct iopoll_end {
-	struct io_uring_cmd *cmd;
-	u64 result;
-	u16 status;
-	u16 cid;
-};
 
 /*
- * Slots of IOPOLL commands are freed before their owners are told, so that a
- * submitter who saw its completion finds room.
+ * Any context.  Returns the number of commands that ended; those of IOPOLL
+ * rings are told by their rings' callbacks only.
  */
-static void tell_iopoll(struct nvq_queue *q, const struct iopoll_end *end,
-			unsigned int nr)
-{
-	unsigned long flags;
-	unsigned int i;
-
-	if (!nr)
-		return;
-	spin_lock_irqsave(&q->lock, flags);
-	for (i = 0; i < nr; i++)
-		slot_free(q, &q->slots[end[i].cid]);
-	spin_unlock_irqrestore(&q->lock, flags);
-	for (i = 0; i < nr; i++)
-		nvq_uring_done_iopoll(end[i].cmd, end[i].status,
-				      end[i].result);
-}
-
-static void tell(struct nvq_queue *q, const struct batch *b)
-{
-	struct iopoll_end end[NVQ_REAP_BATCH];
-	unsigned int i, nr = 0;
-	unsigned long flags;
-	bool wake;
-
-	for (i = 0; i < b->nr; i++) {
-		struct nvq_slot *slot = &q->slots[b->cid[i]];
-
-		if (slot->kind == NVQ_IO_TASK) {
-			nvq_uring_end(q, slot);
-			continue;
-		}
-		nvq_map_release(&slot->map, !slot->status);
-		end[nr].cmd = slot->owner;
-		end[nr].status = slot->status;
-		end[nr].result = slot->result;
-		end[nr++].cid = b->cid[i];
-	}
-	tell_iopoll(q, end, nr);
-
-	/* Only now: who sees the count finds the completions in the ring. */
-	spin_lock_irqsave(&q->lock, flags);
-	q->told += b->ended;
-	if (q->kpage)
-		WRITE_ONCE(q->kpage->completed, q->told);
-	nvq_publish(q);
-	wake = q->slot_waiters || q->hw != NVQ_HW_LIVE || q->frozen;
-	spin_unlock_irqrestore(&q->lock, flags);
-	if (wake)
-		wake_up_all(&q->wait);
-}
-
-/* Any context.  Returns the number of commands that ended. */
 int nvq_reap(struct nvq_queue *q)
 {
 	unsigned long flags;
 	struct batch b;
-	int total = 0;
+	int i, total = 0;
+	bool wake;
 
 	do {
-		b.ended = 0;
+		b.nr = b.ended = 0;
 		spin_lock_irqsave(&q->lock, flags);
 		if (q->slots)
 			harvest(q, &b);
+		wake = b.ended && (q->hw != NVQ_HW_LIVE || q->frozen);
 		spin_unlock_irqrestore(&q->lock, flags);
-		if (b.ended)
-			tell(q, &b);
+		for (i = 0; i < b.nr; i++)
+			nvq_uring_end(q, &q->slots[b.cid[i]]);
+		if (wake)
+			wake_up_all(&q->wait);
 		total += b.ended;
 	} while (b.ended == NVQ_REAP_BATCH);
 	return total;
 }
 
+/* ---------------------------------------------------------------- polling */
+
+/* An IOPOLL command's end: what is needed once its slot is free again. */
+struct iopoll_end {
+	struct io_uring_cmd *cmd;
+	struct nvq_slot *slot;
+	u64 result;
+	u16 status;
+};
+
 /*
- * Counts what polling found.  io_uring walks its list of requests in the order
- * of submission and calls back for each until one is complete, so a callback
- * for a request no younger than the last one's starts a new pass, and a pass
- * ends with a callback that completed its own request.  @found: callbacks that
- * reaped; @own: the callback's own request is complete.
+ * Under q->lock: @first, and the commands that were submitted right behind it,
+ * as long as they are done.  That is the run that io_uring will take off its
+ * list after this callback: it goes on from the request it polled until the
+ * first that is not complete.  What is done beyond waits for a callback of its
+ * own, so that a pass which finds something always ends in a callback that
+ * did, and no pass is spent on a request completed behind its back.
+ *
+ * @next: where the run goes on, 0: at @first.
  */
-void nvq_poll_account(struct nvq_queue *q, u64 seq, bool found, bool own)
+static unsigned int done_run(struct nvq_queue *q, struct nvq_slot *first,
+			     u64 *next, struct iopoll_end *end)
+{
+	unsigned int n = 0;
+	u64 seq = *next ? *next : first->seq;
+
+	while (n < NVQ_REAP_BATCH && seq <= q->submitted) {
+		struct nvq_slot *slot = first;
+
+		/* A command may be older than all the order remembers. */
+		if (seq != first->seq)
+			slot = &q->slots[q->order[seq % q->ring.depth]];
+		/* an ioctl's, or told already: not on io_uring's list */
+		if (slot->seq == seq && slot->kind == NVQ_IO_IOPOLL &&
+		    slot->state != NVQ_SLOT_FREE) {
+			if (slot->state != NVQ_SLOT_DONE)
+				break;
+			/* ours alone until it is free */
+			slot->state = NVQ_SLOT_TOLD;
+			end[n].cmd = slot->owner;
+			end[n].slot = slot;
+			end[n].status = slot->status;
+			end[n++].result = slot->result;
+		}
+		seq++;
+		if (seq + q->ring.depth <= q->submitted)
+			seq = q->submitted - q->ring.depth + 1;
+	}
+	*next = seq;
+	return n;
+}
+
+/* Slots are freed first: who sees the completion finds room. */
+static void tell_run(struct nvq_queue *q, struct iopoll_end *end,
+		     unsigned int n)
 {
 	unsigned long flags;
+	unsigned int i;
+	bool wake;
 
+	for (i = 0; i < n; i++)
+		nvq_map_release(&end[i].slot->map, !end[i].status);
 	spin_lock_irqsave(&q->lock, flags);
-	if (!found)
+	for (i = 0; i < n; i++)
+		slot_free(q, end[i].slot);
+	wake = q->slot_waiters;
+	spin_unlock_irqrestore(&q->lock, flags);
+	if (wake)
+		wake_up_all(&q->wait);
+	for (i = 0; i < n; i++)
+		nvq_uring_done_iopoll(end[i].cmd, end[i].status,
+				      end[i].result);
+}
+
+/*
+ * Under q->lock: counts callbacks and passes that found nothing.  io_uring
+ * walks its list in the order of submission and calls back for each request
+ * until one is complete.  So a callback for a request no younger than the last
+ * one starts a pass, and so does any after one that found something.
+ */
+static void account(struct nvq_queue *q, u64 seq, bool found)
+{
+	bool first = !q->pass_open || seq <= q->pass_seq;
+
+	if (!found) {
 		q->iopoll_empty++;
-	if (!q->pass_open || seq <= q->pass_seq) {
-		q->pass_found = found;
-		if (!found)
+		/* taken back if the pass does find something */
+		if (first)
 			q->reap_empty++;
-	} else if (found && !q->pass_found) {
-		/* Counted at its start, before it found something after all */
-		q->pass_found = true;
+	} else if (!first) {
 		q->reap_empty--;
 	}
-	q->pass_open = !own;
+	q->pass_open = !found;
 	q->pass_seq = seq;
-	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+/*
+ * The iopoll callback of @slot's command, which has not been told.  Returns
+ * how many commands it told the ring of.
+ */
+int nvq_poll(struct nvq_queue *q, struct nvq_slot *slot)
+{
+	struct iopoll_end end[NVQ_REAP_BATCH];
+	unsigned int n, total = 0;
+	unsigned long flags;
+	u64 next = 0;
+
+	nvq_reap(q);
+	do {
+		spin_lock_irqsave(&q->lock, flags);
+		if (!total)
+			account(q, slot->seq, slot->state == NVQ_SLOT_DONE);
+		n = done_run(q, slot, &next, end);
+		nvq_publish(q);
+		spin_unlock_irqrestore(&q->lock, flags);
+		tell_run(q, end, n);
+		total += n;
+	} while (n == NVQ_REAP_BATCH);
+	return total;
 }
 
 /* Claims each interrupt: with a vector of its own nobody else can have. */
@@ -644,10 +690,13 @@ static void queue_free(struct nvq_queue *q)
 	struct nvq_slot *slots = q->slots;
 	unsigned long flags;
 	struct page *kpage;
+	u16 *order;
 
 	spin_lock_irqsave(&q->lock, flags);
 	q->slots = NULL;
 	q->kpage = NULL;
+	order = q->order;
+	q->order = NULL;
 	kpage = q->kpage_page;
 	q->kpage_page = NULL;
 	spin_unlock_irqrestore(&q->lock, flags);
@@ -659,35 +708,39 @@ static void queue_free(struct nvq_queue *q)
 	if (kpage)
 		__free_page(kpage);
 	nvq_ring_free(&q->ring);
+	kvfree(order);
 	kvfree(slots);
 }
 
 static int queue_alloc(struct nvq_queue *q)
 {
+	u16 depth = q->ctrl->depth, *order, i;
 	struct nvq_slot *slots;
 	struct page *kpage;
-	u16 i;
-	int err;
+	int err = -ENOMEM;
 
 	BUILD_BUG_ON(sizeof(struct nvq_kpage) != 512);
-	slots = kvcalloc(q->ctrl->depth, sizeof(*slots), GFP_KERNEL);
+	slots = kvcalloc(depth, sizeof(*slots), GFP_KERNEL);
+	order = kvcalloc(depth, sizeof(*order), GFP_KERNEL);
 	kpage = alloc_page(GFP_KERNEL | __GFP_ZERO);
-	err = slots && kpage ? nvq_ring_alloc(&q->ring, q->ctrl, q->qid,
-					      q->ctrl->depth) : -ENOMEM;
+	if (slots && order && kpage)
+		err = nvq_ring_alloc(&q->ring, q->ctrl, q->qid, depth);
 	if (err) {
 		kvfree(slots);
+		kvfree(order);
 		if (kpage)
 			__free_page(kpage);
 		return err;
 	}
 	/* A full SQ has one free entry (base 2.0 section 3.3.1.5). */
 	q->free = NO_SLOT;
-	for (i = q->ring.depth - 1; i--;) {
+	for (i = depth - 1; i--;) {
 		slots[i].next = q->free;
 		q->free = i;
 	}
 	q->kpage_page = kpage;
 	q->kpage = page_address(kpage);
+	q->order = order;
 	q->slots = slots;
 	return 0;
 }
@@ -696,7 +749,6 @@ static void reset_counters(struct nvq_queue *q)
 {
 	q->submitted = 0;
 	q->completed = 0;
-	q->told = 0;
 	q->reap_empty = 0;
 	q->iopoll_empty = 0;
 	q->pass_open = false;

@@ -4,10 +4,9 @@
  * /dev/ngXnY takes them.
  *
  * Which ring works on which queue is the table in uapi.h; check_ring() is its
- * code.  A command on an IOPOLL ring is completed by whoever reaps it (the
- * ring's own iopoll callback, or the watch): io_uring only needs its flag set.
- * One on a plain ring is completed in its task, since the interrupt must not
- * touch the ring.
+ * code.  A command on an IOPOLL ring is completed by the ring's own iopoll
+ * callback, whoever reaped its CQE.  One on a plain ring is completed in its
+ * task, since the interrupt must not touch the ring.
  */
 #include <linux/nvme_ioctl.h>
 #include <linux/uio.h>
@@ -17,11 +16,7 @@
 
 /* Our part of struct io_uring_cmd. */
 struct nvq_pdu {
-	union {
-		u64 seq;		/* IOPOLL: see nvq_poll_account() */
-		struct nvq_slot *slot;	/* task: the slot that ended */
-	};
-	bool done;
+	struct nvq_slot *slot;	/* IOPOLL: once issued; task: once ended */
 };
 
 static struct nvq_pdu *pdu_of(struct io_uring_cmd *cmd)
@@ -96,7 +91,6 @@ static int issue(struct nvq_queue *q, struct io_uring_cmd *cmd,
 		return err;
 	io.owner = cmd;
 	io.kind = iopoll ? NVQ_IO_IOPOLL : NVQ_IO_TASK;
-	pdu_of(cmd)->done = false;
 	err = nvq_submit(q, &io, issue_flags & IO_URING_F_NONBLOCK);
 	if (err) {
 		nvq_map_release(&io.map, false);
@@ -108,7 +102,7 @@ static int issue(struct nvq_queue *q, struct io_uring_cmd *cmd,
 	 * be gone already.
 	 */
 	if (iopoll)
-		pdu_of(cmd)->seq = io.seq;
+		pdu_of(cmd)->slot = io.slot;
 	return -EIOCBQUEUED;
 }
 
@@ -132,18 +126,12 @@ int nvq_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 
 /*
  * Never negative: io_uring's ring exit would spin on it for ever.  On a dead
- * queue every command was ended before it was declared dead.
+ * queue every command has ended, and is told here like any other.
  */
 int nvq_uring_iopoll(struct io_uring_cmd *cmd, struct io_comp_batch *iob,
 		     unsigned int flags)
 {
-	struct nvq_queue *q = cmd->file->private_data;
-	u64 seq = pdu_of(cmd)->seq;
-	int n;
-
-	n = nvq_reap(q);
-	nvq_poll_account(q, seq, n, pdu_of(cmd)->done);
-	return n;
+	return nvq_poll(cmd->file->private_data, pdu_of(cmd)->slot);
 }
 
 /* In the command's task, or a worker in its stead. */
@@ -171,6 +159,5 @@ void nvq_uring_end(struct nvq_queue *q, struct nvq_slot *slot)
 /* queue.c: an IOPOLL ring's command ended; its slot is free already. */
 void nvq_uring_done_iopoll(struct io_uring_cmd *cmd, u16 status, u64 result)
 {
-	pdu_of(cmd)->done = true;
 	io_uring_cmd_done(cmd, status, result, IO_URING_F_UNLOCKED);
 }

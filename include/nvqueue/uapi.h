@@ -138,8 +138,9 @@ enum nvq_state {
  * entry will carry once it is there, in one word so that they are read
  * together.  If CQ[index] shows that phase, entering the kernel to reap finds
  * something.  It also does when completed is ahead of what the ring handed
- * over: the kernel consumes entries by itself when it looks into a time-out,
- * and ends commands without an entry on reset and removal.
+ * over: a ring hands over commands that completed out of order a run at a time,
+ * and the kernel consumes entries by itself when it looks into a time-out, on
+ * reset and on removal.
  */
 struct nvq_kpage {
 	__u32 cq_head;		/* NVQ_CQ_HEAD_* */
