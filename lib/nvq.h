@@ -311,7 +311,7 @@ struct nvq_ring {
 	unsigned int sq_tail;		/* queued up to here */
 	unsigned int sq_sent;		/* handed to the kernel up to here */
 	unsigned int cq_mask;
-	unsigned int cq_head;
+	unsigned int cq_head;		/* read up to here */
 	unsigned int inflight;		/* handed over and not advanced past */
 	unsigned int *cq_ktail;
 	unsigned int *cq_khead;
@@ -457,7 +457,6 @@ static inline void nvq_advance(struct nvq_ring *r, unsigned int n)
 {
 	r->cq_head += n;
 	r->inflight -= n;
-	__atomic_store_n(r->cq_khead, r->cq_head, __ATOMIC_RELEASE);
 }
 
 /*
@@ -471,8 +470,7 @@ int nvq_reap(struct nvq_ring *r, unsigned int want);
 /*
  * nvq_wait() - wait until @want completions are ready, at most @timeout_ms.
  * On a poll queue the wait spins in user space on the phase bit (in the kernel
- * with NVQ_RING_KERNEL_POLL), on an irq queue it sleeps.  After a time-out the
- * kernel has been entered once in any case.
+ * with NVQ_RING_KERNEL_POLL), on an irq queue it sleeps.
  * Returns how many are ready, fewer than @want after a time-out, or a negative
  * errno.
  */

@@ -298,6 +298,21 @@ void nvq_prep_deallocate(struct nvq_ring *r, unsigned int slot,
 	cmd->cdw11 = DSM_DEALLOCATE;
 }
 
+/*
+ * Tells the kernel that what is in the CQ ring has been taken, even if the
+ * caller has yet to read it.  On an IOPOLL ring the kernel polls nothing while
+ * it believes that completions wait to be read (io_iopoll_check()).  It cannot
+ * overwrite them: entries and commands in flight together are never more than
+ * the ring has places, and a slot is used again only once its completion was
+ * advanced past.
+ */
+static void take_all(struct nvq_ring *r)
+{
+	__atomic_store_n(r->cq_khead,
+			 __atomic_load_n(r->cq_ktail, __ATOMIC_ACQUIRE),
+			 __ATOMIC_RELEASE);
+}
+
 static int submit_to_thread(struct nvq_ring *r, unsigned int nr)
 {
 	/*
@@ -321,6 +336,7 @@ int nvq_submit(struct nvq_ring *r)
 
 	if (!nr)
 		return 0;
+	take_all(r);
 	__atomic_store_n(r->uring.sq.ktail, r->sq_tail, __ATOMIC_RELEASE);
 	if (r->flags & NVQ_RING_SQPOLL) {
 		ret = submit_to_thread(r, nr);
@@ -336,7 +352,10 @@ int nvq_submit(struct nvq_ring *r)
 	return ret;
 }
 
-/* Enter the kernel to reap, or to wait for @want; returns how many are ready. */
+/*
+ * Enter the kernel to reap, or to wait until @want are ready, counting those
+ * that are; returns how many are ready.
+ */
 static int enter_reap(struct nvq_ring *r, unsigned int want, unsigned int ms)
 {
 	struct __kernel_timespec ts = {
@@ -349,6 +368,9 @@ static int enter_reap(struct nvq_ring *r, unsigned int want, unsigned int ms)
 	int ret;
 
 	r->stats.reap_calls++;
+	take_all(r);
+	/* the kernel counts from what was taken */
+	want = want > before ? want - before : 0;
 	if (ms)
 		ret = io_uring_enter2(r->enter_fd, 0, want,
 				      flags | IORING_ENTER_EXT_ARG,
@@ -431,8 +453,8 @@ static int spin(struct nvq_ring *r, unsigned int want, unsigned int timeout_ms)
 		else if (now_ms() >= end)
 			break;
 	}
-	/* Should a completion ever hide from the check, it is found here. */
-	return r->flags & NVQ_RING_SQPOLL ? ret : enter_reap(r, 0, 0);
+	/* No last look into the kernel: what ended shows, see nvq_cq_pending() */
+	return ret;
 }
 
 static int poll_in_kernel(struct nvq_ring *r, unsigned int want,
