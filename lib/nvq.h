@@ -313,6 +313,8 @@ struct nvq_ring {
 	unsigned int cq_mask;
 	unsigned int cq_head;		/* read up to here */
 	unsigned int inflight;		/* handed over and not advanced past */
+	unsigned int hold;		/* looks left until the counters count */
+	unsigned int next_hold;
 	unsigned int *cq_ktail;
 	unsigned int *cq_khead;
 	struct io_uring_cqe *cqes;

@@ -353,6 +353,27 @@ int nvq_submit(struct nvq_ring *r)
 }
 
 /*
+ * The counters can be ahead of what can be reaped: while a queue recovers, a
+ * worker of io_uring holds commands that the driver has yet to accept.  After
+ * an entry that found nothing they are not believed for a while, up to some
+ * milliseconds of spinning.
+ */
+#define MAX_HOLD	65536
+
+static void note_found(struct nvq_ring *r, bool found)
+{
+	if (found) {
+		r->hold = r->next_hold = 0;
+		return;
+	}
+	r->stats.reap_empty++;
+	r->next_hold = r->next_hold * 2 + 64;
+	if (r->next_hold > MAX_HOLD)
+		r->next_hold = MAX_HOLD;
+	r->hold = r->next_hold;
+}
+
+/*
  * Enter the kernel to reap, or to wait until @want are ready, counting those
  * that are; returns how many are ready.
  */
@@ -378,35 +399,51 @@ static int enter_reap(struct nvq_ring *r, unsigned int want, unsigned int ms)
 	else
 		ret = io_uring_enter(r->enter_fd, 0, want, flags, NULL);
 	ready = nvq_ready(r);
-	r->stats.reap_empty += ready == before;
+	note_found(r, ready != before);
 	if (ret < 0 && ret != -EINTR && ret != -ETIME && ret != -EAGAIN &&
 	    ret != -EBUSY)
 		return ret;
 	return ready;
 }
 
+static bool task_work(const struct nvq_ring *r)
+{
+	return __atomic_load_n(r->uring.sq.kflags, __ATOMIC_RELAXED) &
+	       IORING_SQ_TASKRUN;
+}
+
+/* Have commands ended that no entry shows?  See nvq_cq_pending(). */
+static bool counters_say(struct nvq_ring *r, uint32_t undelivered,
+			 uint32_t in_device)
+{
+	if (undelivered <= in_device)
+		return false;
+	if (!r->hold || task_work(r))
+		return true;
+	r->hold--;
+	return false;
+}
+
 /* Is it worth entering the kernel for @missing more completions? */
-static bool worth_entering(const struct nvq_ring *r, unsigned int ready,
+static bool worth_entering(struct nvq_ring *r, unsigned int ready,
 			   unsigned int missing)
 {
-	uint32_t undelivered = r->inflight - ready;
 	uint32_t in_device = 0;
 	unsigned int i;
 
 	if (r->flags & NVQ_RING_SQPOLL)
 		return false; /* its thread reaps */
 	if (r->kind == NVQ_KIND_IRQ)
-		return __atomic_load_n(r->uring.sq.kflags, __ATOMIC_RELAXED) &
-		       IORING_SQ_TASKRUN;
+		return task_work(r);
+	/* of n queues with m entries in all, one has m / n or more */
 	if (r->nr_queues > 1)
-		missing = 1; /* on any of them */
+		missing = (missing + r->nr_queues - 1) / r->nr_queues;
 	for (i = 0; i < r->nr_queues; i++) {
 		if (nvq_cq_has(r->queues[i], missing))
 			return true;
 		in_device += nvq_in_device(r->queues[i]);
 	}
-	/* the reasoning is at nvq_cq_pending() */
-	return undelivered > in_device;
+	return counters_say(r, r->inflight - ready, in_device);
 }
 
 int nvq_reap(struct nvq_ring *r, unsigned int want)
