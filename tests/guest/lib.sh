@@ -61,8 +61,8 @@ diag_run()
 {
 	diag "command: $last_command"
 	diag "status: $status"
-	tail -n 40 "$out" | cut -c1-400 | sed 's/^/# out: /'
-	tail -n 40 "$err" | cut -c1-400 | sed 's/^/# err: /'
+	grep -avE '^ *("[^"]*" : [^{]*|[]}{],?)$' "$out" | tail -n 12 | cut -c1-400 | sed 's/^/# out: /'
+	tail -n 12 "$err" | cut -c1-400 | sed 's/^/# err: /'
 }
 
 # run COMMAND...: sets status, fills $out and $err; COMMAND_TIMEOUT seconds.
