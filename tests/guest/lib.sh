@@ -61,7 +61,7 @@ diag_run()
 {
 	diag "command: $last_command"
 	diag "status: $status"
-	grep -avE '^ *("[^"]*" : [^{]*|[]}{],?)$' "$out" | tail -n 12 | cut -c1-400 | sed 's/^/# out: /'
+	grep -avE '^ *("[^"]*" : .*|[]}{]+,?)$' "$out" | tail -n 12 | cut -c1-400 | sed 's/^/# out: /'
 	tail -n 12 "$err" | cut -c1-400 | sed 's/^/# err: /'
 }
 
