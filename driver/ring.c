@@ -11,6 +11,7 @@
  */
 #include <linux/gfp.h>
 #include <linux/io.h>
+#include <linux/iommu.h>
 #include <linux/slab.h>
 
 #include "nvqueue.h"
@@ -23,6 +24,22 @@ static void ring_put_pages(struct page *pages, unsigned int order)
 		return;
 	for (i = 0; i < 1U << order; i++)
 		__free_page(pages + i);
+}
+
+/*
+ * Would the device use a copy (swiotlb) that is only synced on request?  The
+ * IOMMU's DMA ops answer yes for every address, as they have sync callbacks;
+ * they bounce parts of pages at most, and rings are whole ones.
+ */
+static bool bounces(struct device *dev, dma_addr_t dma)
+{
+#ifdef CONFIG_IOMMU_API
+	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
+
+	if (domain && iommu_is_dma_domain(domain))
+		return false;
+#endif
+	return dma_need_sync(dev, dma);
 }
 
 static struct page *ring_pages(struct nvq_ctrl *ctrl, size_t bytes,
@@ -45,7 +62,7 @@ static struct page *ring_pages(struct nvq_ctrl *ctrl, size_t bytes,
 	 * A mapping that lives as long as the queue is never synced, so one
 	 * that goes through a bounce buffer would never see the device.
 	 */
-	if (dma_need_sync(dev, *dma)) {
+	if (bounces(dev, *dma)) {
 		dev_err(dev, "nvqueue: DMA to ring memory would bounce (swiotlb or non-coherent device); this driver needs direct access\n");
 		dma_unmap_page(dev, *dma, PAGE_SIZE << *order,
 			       DMA_BIDIRECTIONAL);
