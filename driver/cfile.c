@@ -111,7 +111,8 @@ static bool changes_format(u8 opcode)
 /*
  * What the controller will move, where the command's fields say so: the buffer
  * must hold it even if the user asked for less (nvq_admin_cmd() rounds up to a
- * page, which covers the fixed structures).
+ * page, which covers the fixed structures).  An opcode that moves something
+ * gets a page in any case, since without a buffer its PRPs would be address 0.
  */
 static u64 admin_length(const struct nvme_passthru_cmd *c)
 {
@@ -132,7 +133,8 @@ static u64 admin_length(const struct nvme_passthru_cmd *c)
 	case nvme_admin_security_recv:
 		return c->cdw11;
 	default:
-		return 0;
+		/* direction bits, base 2.0 figure 138 */
+		return c->opcode & 3 ? NVQ_CTRL_PAGE : 0;
 	}
 }
 

@@ -78,6 +78,23 @@ static void build(struct nvme_command *c, const struct nvq_user_cmd *u)
 }
 
 /*
+ * A command without data still has a data pointer, which must not be address 0
+ * in case the controller sees data where we see none: the guard page, or for an
+ * opcode we know nothing of a descriptor of no length.
+ */
+static void point_nowhere(struct nvq_ctrl *ctrl, struct nvme_command *c,
+			  bool listed)
+{
+	if (!listed && ctrl->has_sgl) {
+		c->common.flags |= NVME_CMD_SGL_METABUF;
+		nvq_sgl_fill((void *)&c->common.dptr.sgl, 0, 0, NVQ_SGL_DATA);
+		return;
+	}
+	c->common.dptr.prp1 = cpu_to_le64(ctrl->guard.dma);
+	c->common.dptr.prp2 = cpu_to_le64(ctrl->guard.dma);
+}
+
+/*
  * Checks @u and fills io->sqe, io->sgl, io->timeout, io->ns_key and the
  * direction; *@len is what the command moves.  @file says what is allowed.
  */
@@ -117,6 +134,8 @@ int nvq_user_cmd_check(struct nvq_queue *q, const struct nvq_user_cmd *u,
 		return -EINVAL;
 	io->timeout = nvq_timeout(u->timeout_ms, nvq_io_timeout);
 	build(&io->sqe, u);
+	if (!*len)
+		point_nowhere(q->ctrl, &io->sqe, op);
 	return 0;
 }
 
