@@ -19,7 +19,7 @@ enum nvq_len {
 	NVQ_LEN_NLB,		/* CDW12[15:0] + 1 LBAs */
 	NVQ_LEN_NUMD,		/* CDW12 + 1 dwords */
 	NVQ_LEN_NR16,		/* CDW10[7:0] + 1 ranges of 16 bytes */
-	NVQ_LEN_NR32,		/* CDW12[7:0] + 1 source ranges of 32 bytes */
+	NVQ_LEN_COPY,		/* CDW12[7:0] + 1 ranges, format in [11:8] */
 };
 
 struct nvq_opcode {
@@ -39,7 +39,7 @@ static const struct nvq_opcode nvq_opcodes[] = {
 	{ 0x08, NVQ_DIR_NONE, NVQ_LEN_NONE, true  },	/* write zeroes */
 	{ 0x09, NVQ_DIR_OUT,  NVQ_LEN_NR16, true  },	/* dataset management */
 	{ 0x0c, NVQ_DIR_NONE, NVQ_LEN_NONE, false },	/* verify */
-	{ 0x19, NVQ_DIR_OUT,  NVQ_LEN_NR32, true  },	/* copy */
+	{ 0x19, NVQ_DIR_OUT,  NVQ_LEN_COPY, true  },	/* copy */
 	{ 0x79, NVQ_DIR_NONE, NVQ_LEN_NONE, true  },	/* zone mgmt send */
 	{ 0x7a, NVQ_DIR_IN,   NVQ_LEN_NUMD, false },	/* zone mgmt receive */
 	{ 0x7d, NVQ_DIR_OUT,  NVQ_LEN_NLB,  true  },	/* zone append */
@@ -62,6 +62,20 @@ static inline const struct nvq_opcode *nvq_opcode_find(u8 opcode, u32 cdw13)
 	return NULL;
 }
 
+/*
+ * NVM command set 1.0 figures 40 and 41, 1.1 for formats 2 and 3: a source
+ * range has 32 bytes, or 40 with the large tags of formats 1 and 3.  Of others
+ * nothing is known, so they fit no buffer.
+ */
+static inline u64 nvq_copy_length(u32 cdw12)
+{
+	u32 format = cdw12 >> 8 & 0xf;
+
+	if (format > 3)
+		return ~0ULL;
+	return ((u64)(cdw12 & 0xff) + 1) * (format & 1 ? 40 : 32);
+}
+
 /* Bytes the controller will move; up to 16 GiB for NUMD, hence 64 bits. */
 static inline u64 nvq_opcode_length(const struct nvq_opcode *op, u32 lba_shift,
 				    u32 cdw10, u32 cdw12)
@@ -73,8 +87,8 @@ static inline u64 nvq_opcode_length(const struct nvq_opcode *op, u32 lba_shift,
 		return ((u64)cdw12 + 1) * 4;
 	case NVQ_LEN_NR16:
 		return ((u64)(cdw10 & 0xff) + 1) * 16;
-	case NVQ_LEN_NR32:
-		return ((u64)(cdw12 & 0xff) + 1) * 32;
+	case NVQ_LEN_COPY:
+		return nvq_copy_length(cdw12);
 	default:
 		return 0;
 	}
