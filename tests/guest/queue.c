@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Queue files, rings and data for the guest test programs: see queue.h. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -97,30 +98,41 @@ unsigned int random_below(uint64_t *state, unsigned int n)
 	return random64(state) % n;
 }
 
-static uint8_t byte_at(uint64_t seed, size_t i)
+static uint64_t word_at(uint64_t seed, size_t i)
 {
-	uint64_t state = seed * 0x10001 + i / 8;
+	uint64_t state = seed * 0x10001 + i;
 
-	return random64(&state) >> i % 8 * 8;
+	return random64(&state);
 }
 
 void fill(void *buf, size_t len, uint64_t seed)
 {
 	uint8_t *p = buf;
-	size_t i;
+	uint64_t w;
+	size_t i, n;
 
-	for (i = 0; i < len; i++)
-		p[i] = byte_at(seed, i);
+	for (i = 0; i < len; i += 8) {
+		w = word_at(seed, i);
+		n = len - i < 8 ? len - i : 8;
+		memcpy(p + i, &w, n);
+	}
 }
 
 long differs(const void *buf, size_t len, uint64_t seed)
 {
 	const uint8_t *p = buf;
-	size_t i;
+	uint64_t w;
+	size_t i, n, k;
 
-	for (i = 0; i < len; i++)
-		if (p[i] != byte_at(seed, i))
-			return i;
+	for (i = 0; i < len; i += 8) {
+		w = word_at(seed, i);
+		n = len - i < 8 ? len - i : 8;
+		if (!memcmp(p + i, &w, n))
+			continue;
+		for (k = 0; p[i + k] == ((uint8_t *)&w)[k]; k++)
+			;
+		return i + k;
+	}
 	return -1;
 }
 

@@ -179,10 +179,10 @@ static void cells(const struct queue *q)
 	     poll);
 	cell(q, 0, "plain", !poll);
 	cell(q, IORING_SETUP_SQPOLL, "SQPOLL", !poll);
-	cell(q, IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER,
+	cell(q, IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
 	     "plain COOP_TASKRUN", !poll);
-	cell(q, IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SINGLE_ISSUER,
-	     "plain DEFER_TASKRUN", !poll);
+	cell(q, IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
+	     IORING_SETUP_SINGLE_ISSUER, "plain DEFER_TASKRUN", !poll);
 	cell_sync(q);
 }
 

@@ -5,3 +5,16 @@
 # the suites (tests/guest/*.test) that run them.
 nvq_guest_programs = \
 	tests/guest/copy
+
+# rings.test; they and those below share queue.c
+nvq_guest_programs += \
+	tests/guest/fullqueue \
+	tests/guest/passthru \
+	tests/guest/ring_cells \
+	tests/guest/transfers
+
+# safety.test
+nvq_guest_programs += \
+	tests/guest/maps \
+	tests/guest/owner \
+	tests/guest/refusals

@@ -34,7 +34,7 @@ static struct queue q;
 static struct io_uring ring;
 static uint64_t rnd;
 static char *model, *arena;	/* the drive's bytes; where buffers lie */
-static size_t arena_len;
+static size_t arena_len, arena_used;
 static char *flat;
 
 /* One transfer: where its bytes lie in the arena. */
@@ -167,7 +167,7 @@ static bool guards_whole(const struct shape *s)
 
 	for (i = 0; i < s->nr; i++)
 		memset(s->iov[i].iov_base, GUARD, s->iov[i].iov_len);
-	return all_bytes(arena, arena_len, GUARD);
+	return all_bytes(arena, arena_used, GUARD);
 }
 
 static bool round_trip(const struct shape *s)
@@ -176,14 +176,14 @@ static bool round_trip(const struct shape *s)
 	int err;
 
 	fill(expect, s->len, random64(&rnd) >> 20);
-	memset(arena, GUARD, arena_len);
+	memset(arena, GUARD, arena_used);
 	scatter(s, expect);
 	err = transfer(s, OP_WRITE);
 	if (err || !drive_matches(s)) {
 		diag("write: %d", err);
 		return false;
 	}
-	memset(arena, GUARD, arena_len);
+	memset(arena, GUARD, arena_used);
 	err = transfer(s, OP_READ);
 	gather(s, flat);
 	if (err || memcmp(flat, expect, s->len)) {
@@ -199,6 +199,8 @@ static bool round_trip(const struct shape *s)
 
 static void size_is(struct shape *s, size_t len)
 {
+	/* what a shape of this size can touch, and some */
+	arena_used = 3 * len + (MAX_VEC + 24) * PAGE;
 	s->len = len;
 	s->nlb = len / q.g.lba_size;
 	s->slba = random_below(&rnd, (AREA - len) / q.g.lba_size + 1);
@@ -295,10 +297,10 @@ static void beyond_mdts(enum way way)
 
 	size_is(&s, q.g.mdts + q.g.lba_size);
 	one_piece(&s, 0);
-	memset(arena, GUARD, arena_len);
+	memset(arena, GUARD, arena_used);
 	is(transfer(&s, OP_READ), -EINVAL, "%s: MDTS and one LBA is EINVAL",
 	   way_name[way]);
-	ok(all_bytes(arena, arena_len, GUARD), "%s: and moves nothing",
+	ok(all_bytes(arena, arena_used, GUARD), "%s: and moves nothing",
 	   way_name[way]);
 }
 
@@ -311,10 +313,10 @@ static void bad_vectors(enum way way)
 	s.iov[0] = (struct iovec){ arena + SLACK, 4096 };
 	s.iov[1] = (struct iovec){ arena + 4 * SLACK, 4095 };
 	s.nr = 2;
-	memset(arena, GUARD, arena_len);
+	memset(arena, GUARD, arena_used);
 	is(transfer(&s, OP_READ), -EINVAL, "%s: one byte short is EINVAL",
 	   way_name[way]);
-	ok(all_bytes(arena, arena_len, GUARD), "%s: and moves nothing",
+	ok(all_bytes(arena, arena_used, GUARD), "%s: and moves nothing",
 	   way_name[way]);
 	s.nr = 0;
 	is(transfer(&s, OP_READ), -EINVAL, "%s: no vector is EINVAL",
@@ -341,7 +343,7 @@ static void long_vectors(enum way way)
 	s.iov[1] = (struct iovec){ arena + SLACK + 2048, 3072 };
 	s.iov[2] = (struct iovec){ (void *)8, 4096 };
 	s.nr = 3;
-	memset(arena, GUARD, arena_len);
+	memset(arena, GUARD, arena_used);
 	is(transfer(&s, OP_READ), 0, "%s: longer than the command is fine",
 	   way_name[way]);
 	s.nr = 2;
@@ -356,7 +358,7 @@ static void all(const char *path)
 	q = queue_open(path, O_RDWR);
 	diag("%s: MDTS %u, LBA %u, %s", path, q.g.mdts, q.g.lba_size,
 	     q.g.flags & NVQ_GEO_SGL ? "SGL" : "PRP");
-	arena_len = 4 * (size_t)q.g.mdts + 64 * PAGE + MAX_VEC * PAGE;
+	arena_len = 4 * (size_t)q.g.mdts + (MAX_VEC + 24) * PAGE;
 	arena = buffer_new(arena_len);
 	flat = buffer_new(q.g.mdts);
 	model = buffer_new(AREA);
