@@ -19,7 +19,7 @@ int nvq_admin_alloc(struct nvq_ctrl *ctrl)
 	struct nvq_admin *a = &ctrl->admin;
 
 	spin_lock_init(&a->lock);
-	sema_init(&a->sem, NVQ_ADMIN_DEPTH - 2);
+	sema_init(&a->sem, NVQ_ADMIN_USERS);
 	return nvq_ring_alloc(&a->ring, ctrl, 0, NVQ_ADMIN_DEPTH);
 }
 
@@ -180,12 +180,9 @@ static int admin_run(struct nvq_ctrl *ctrl, struct nvme_command *cmd,
 	struct nvq_admin_slot *slot;
 	int i, status;
 
-	down(&a->sem);
 	i = admin_send(ctrl, cmd);
-	if (i < 0) {
-		up(&a->sem);
+	if (i < 0)
 		return i;
-	}
 	slot = &a->slots[i];
 	if (!wait_for_completion_timeout(&slot->done, timeout)) {
 		admin_timeout(ctrl, slot, cmd->common.opcode);
@@ -198,7 +195,6 @@ static int admin_run(struct nvq_ctrl *ctrl, struct nvme_command *cmd,
 	spin_lock_irq(&a->lock);
 	slot->state = NVQ_SLOT_FREE;
 	spin_unlock_irq(&a->lock);
-	up(&a->sem);
 	return status;
 }
 
@@ -246,19 +242,12 @@ static void admin_unmap(struct nvq_ctrl *ctrl, struct admin_buf *b)
 	dma_free_coherent(&ctrl->pdev->dev, b->size, b->va, b->dma);
 }
 
-/*
- * Runs one admin command and waits for its end; @timeout in jiffies.  @buf (or
- * NULL) is kernel memory of @len <= NVQ_MAX_XFER bytes, copied both ways.
- * Returns the NVMe status (0: success) or a negative errno.
- */
-int nvq_admin_cmd(struct nvq_ctrl *ctrl, struct nvme_command *cmd, void *buf,
-		  u32 len, u64 *result, u32 timeout)
+static int admin_data(struct nvq_ctrl *ctrl, struct nvme_command *cmd,
+		      void *buf, u32 len, u64 *result, u32 timeout)
 {
 	struct admin_buf b;
 	int err;
 
-	if (!len)
-		return admin_run(ctrl, cmd, result, timeout);
 	if (len > NVQ_MAX_XFER)
 		return -EINVAL;
 	/* Before the DMA interface is used: the device may be gone. */
@@ -273,6 +262,37 @@ int nvq_admin_cmd(struct nvq_ctrl *ctrl, struct nvme_command *cmd, void *buf,
 		memcpy(buf, b.va, len);
 	admin_unmap(ctrl, &b);
 	return err;
+}
+
+/*
+ * Runs one admin command and waits for its end; @timeout in jiffies.  @buf (or
+ * NULL) is kernel memory of @len <= NVQ_MAX_XFER bytes, copied both ways.
+ * Returns the NVMe status (0: success) or a negative errno.
+ */
+int nvq_admin_cmd(struct nvq_ctrl *ctrl, struct nvme_command *cmd, void *buf,
+		  u32 len, u64 *result, u32 timeout)
+{
+	int err;
+
+	down(&ctrl->admin.sem);
+	err = len ? admin_data(ctrl, cmd, buf, len, result, timeout) :
+		    admin_run(ctrl, cmd, result, timeout);
+	up(&ctrl->admin.sem);
+	return err;
+}
+
+/*
+ * Removal, after nvq_admin_stop(): waits for those who are still about to undo
+ * the mapping of their data.  Who comes later is turned away at once.
+ */
+void nvq_admin_drain(struct nvq_ctrl *ctrl)
+{
+	int i;
+
+	for (i = 0; i < NVQ_ADMIN_USERS; i++)
+		down(&ctrl->admin.sem);
+	for (i = 0; i < NVQ_ADMIN_USERS; i++)
+		up(&ctrl->admin.sem);
 }
 
 /* Keeps one event request outstanding; it has no data and no time-out. */

@@ -329,17 +329,19 @@ struct nvq_admin {
 	bool live;
 	struct nvq_ring ring;
 	struct nvq_admin_slot slots[NVQ_ADMIN_DEPTH];
-	struct semaphore sem;	/* free slots but the AER's */
+	struct semaphore sem;	/* users: free slots but the AER's */
 	bool aer_armed;
 };
 
-/* The AER has a command id no waiter can get. */
+/* The AER has a command id no waiter can get; a full SQ has a free entry. */
 #define NVQ_AER_CID		(NVQ_ADMIN_DEPTH - 1)
+#define NVQ_ADMIN_USERS		(NVQ_ADMIN_DEPTH - 2)
 
 int nvq_admin_alloc(struct nvq_ctrl *ctrl);
 void nvq_admin_free(struct nvq_ctrl *ctrl);
 void nvq_admin_start(struct nvq_ctrl *ctrl);
 void nvq_admin_stop(struct nvq_ctrl *ctrl);
+void nvq_admin_drain(struct nvq_ctrl *ctrl);
 int nvq_admin_cmd(struct nvq_ctrl *ctrl, struct nvme_command *cmd, void *buf,
 		  u32 len, u64 *result, u32 timeout);
 int nvq_admin_try(struct nvq_ctrl *ctrl, struct nvme_command *cmd,

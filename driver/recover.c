@@ -448,4 +448,5 @@ void nvq_ctrl_remove(struct nvq_ctrl *ctrl)
 		mutex_unlock(&q->mutex);
 	}
 	mutex_unlock(&ctrl->lock);
+	nvq_admin_drain(ctrl);
 }
