@@ -18,3 +18,7 @@ nvq_guest_programs += \
 	tests/guest/maps \
 	tests/guest/owner \
 	tests/guest/refusals
+
+# lifetime.test, lifetime_iommu.test
+nvq_guest_programs += \
+	tests/guest/churn
