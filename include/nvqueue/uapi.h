@@ -152,7 +152,11 @@ struct nvq_kpage {
 	/* statistics from here, the same numbers as in sysfs */
 	__u64 sq_doorbells;	/* MMIO writes to the SQ tail doorbell */
 	__u64 cq_doorbells;	/* MMIO writes to the CQ head doorbell */
-	__u64 reap_empty;	/* polling passes of a ring that found nothing */
+	/*
+	 * polling passes of a ring that found nothing on this queue; on a ring
+	 * that carries several queues they may have found it on another
+	 */
+	__u64 reap_empty;
 	__u64 iopoll_empty;	/* iopoll callbacks that found nothing */
 	__u64 reserved[56];
 };
