@@ -169,7 +169,7 @@ static void admin_timeout(struct nvq_ctrl *ctrl, struct nvq_admin_slot *slot,
 	if (READ_ONCE(ctrl->bringup) == current)
 		nvq_ctrl_halt(ctrl, false);
 	else
-		nvq_reset_schedule(ctrl, "an admin command timed out");
+		nvq_reset_schedule(ctrl, "an admin command timed out", true);
 }
 
 /* Returns the NVMe status, or a negative errno if it was not sent. */

@@ -216,7 +216,7 @@ free:
 /* Returns once the controller is live again. */
 int nvq_ctrl_user_reset(struct nvq_ctrl *ctrl)
 {
-	nvq_reset_schedule(ctrl, "asked for by the administrator");
+	nvq_reset_schedule(ctrl, "asked for by the administrator", false);
 	nvq_reset_wait(ctrl);
 	return READ_ONCE(ctrl->state) == NVQ_CTRL_LIVE ? 0 : -ENODEV;
 }

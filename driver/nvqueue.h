@@ -382,6 +382,7 @@ struct nvq_ctrl {
 	bool has_sgl;		/* even if sgl is switched off */
 	bool vwc;
 	bool leak;		/* DMA could not be stopped: free nothing */
+	bool sick;		/* it may not answer: disable it at once */
 	u32 instance;
 
 	enum nvq_ctrl_state state;	/* state_lock; read without */
@@ -458,7 +459,7 @@ static inline bool nvq_ctrl_present(struct nvq_ctrl *ctrl)
 void nvq_watch(struct work_struct *work);
 void nvq_queue_retire(struct nvq_queue *q);
 void nvq_reset_work(struct work_struct *work);
-bool nvq_reset_schedule(struct nvq_ctrl *ctrl, const char *why);
+bool nvq_reset_schedule(struct nvq_ctrl *ctrl, const char *why, bool sick);
 void nvq_reset_wait(struct nvq_ctrl *ctrl);
 int nvq_ctrl_wait_live(struct nvq_ctrl *ctrl);
 void nvq_ctrl_halt(struct nvq_ctrl *ctrl, bool shutdown);

@@ -51,11 +51,15 @@ static bool reset_begin(struct nvq_ctrl *ctrl)
 	return start;
 }
 
-/* True if a reset was started; false if one is on, or the controller is not. */
-bool nvq_reset_schedule(struct nvq_ctrl *ctrl, const char *why)
+/*
+ * True if a reset was started; false if one is on, or the controller is not.
+ * @sick: it is not to be asked anything before it is disabled.
+ */
+bool nvq_reset_schedule(struct nvq_ctrl *ctrl, const char *why, bool sick)
 {
 	if (!reset_begin(ctrl))
 		return false;
+	ctrl->sick = sick;
 	dev_warn(&ctrl->dev, "resetting the controller: %s\n", why);
 	queue_work(nvq_wq, &ctrl->reset_work);
 	return true;
@@ -121,7 +125,8 @@ void nvq_queue_retire(struct nvq_queue *q)
 	q->on_ctrl = false;
 	mutex_unlock(&q->mutex);
 	if (!gone)
-		nvq_reset_schedule(ctrl, "a queue could not be deleted");
+		nvq_reset_schedule(ctrl, "a queue could not be deleted",
+				   true);
 	if (!gone || dead)
 		nvq_reset_wait(ctrl);
 }
@@ -134,13 +139,15 @@ static void queue_recover(struct nvq_queue *q)
 
 	queue_stop(q);
 	if (nvq_hw_delete(ctrl, q->qid)) {
-		nvq_reset_schedule(ctrl, "a timed out queue could not be deleted");
+		nvq_reset_schedule(ctrl, "a timed out queue could not be deleted",
+				   true);
 		return;
 	}
 	q->on_ctrl = false;
 	nvq_queue_end_all(q, NVQ_SC_HOST_ABORTED);
 	if (nvq_queue_create_hw(q)) {
-		nvq_reset_schedule(ctrl, "a timed out queue could not be created again");
+		nvq_reset_schedule(ctrl, "a timed out queue could not be created again",
+				   true);
 		return;
 	}
 	dev_warn(&q->dev, "queue %u recreated (generation %u), up to %u commands aborted by host\n",
@@ -213,11 +220,13 @@ static void queue_check(struct nvq_queue *q)
 
 	csts = readl(q->ctrl->bar + NVME_REG_CSTS);
 	if (csts == ~0U) {
-		nvq_reset_schedule(q->ctrl, "it does not answer (unplugged?)");
+		nvq_reset_schedule(q->ctrl, "it does not answer (unplugged?)",
+				   true);
 		return;
 	}
 	if (csts & NVME_CSTS_CFS) {
-		nvq_reset_schedule(q->ctrl, "it reports a fatal status (CSTS.CFS)");
+		nvq_reset_schedule(q->ctrl, "it reports a fatal status (CSTS.CFS)",
+				   true);
 		return;
 	}
 	if (!any_expired(q))
@@ -277,6 +286,31 @@ void nvq_ctrl_halt(struct nvq_ctrl *ctrl, bool shutdown)
 	nvq_admin_stop(ctrl);
 }
 
+/*
+ * A controller that is well gives its queues back first, as base 2.0 section
+ * 3.6.1 asks for before a shutdown; and QEMU's, disabled with submissions it has
+ * not looked at, goes on to use the queues that it freed.  Failure is no matter:
+ * the queues end with what follows.
+ */
+static void delete_queues(struct nvq_ctrl *ctrl)
+{
+	struct nvq_queue *q;
+	unsigned int i;
+
+	if (ctrl->sick || !nvq_ctrl_present(ctrl))
+		return;
+	WRITE_ONCE(ctrl->bringup, current);
+	nvq_for_each_queue(ctrl, q, i) {
+		/* its holder may wait for an admin command, and that for us */
+		if (!mutex_trylock(&q->mutex))
+			continue;
+		if (q->on_ctrl && !nvq_hw_delete(ctrl, q->qid))
+			q->on_ctrl = false;
+		mutex_unlock(&q->mutex);
+	}
+	WRITE_ONCE(ctrl->bringup, NULL);
+}
+
 /* Under ctrl->lock: no DMA, and every command has ended, when it returns. */
 static void ctrl_stop(struct nvq_ctrl *ctrl, bool shutdown)
 {
@@ -285,6 +319,7 @@ static void ctrl_stop(struct nvq_ctrl *ctrl, bool shutdown)
 
 	nvq_for_each_queue(ctrl, q, i)
 		queue_stop(q);
+	delete_queues(ctrl);
 	nvq_ctrl_halt(ctrl, shutdown);
 	nvq_for_each_queue(ctrl, q, i) {
 		mutex_lock(&q->mutex);
@@ -378,10 +413,12 @@ static void restart(struct nvq_ctrl *ctrl)
 	if (err < 0) {
 		dev_err(&ctrl->dev, "reset failed (%d): the controller is dead; nvq unbind and bind it again\n",
 			err);
+		ctrl->sick = true;
 		ctrl_stop(ctrl, false);
 		ctrl_kill(ctrl);
 		return;
 	}
+	ctrl->sick = false;
 	ctrl->generation++;
 	if (nvq_ctrl_set_state(ctrl, NVQ_CTRL_LIVE))
 		dev_info(&ctrl->dev, "reset done, %d queues\n", err);
