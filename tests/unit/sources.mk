@@ -50,3 +50,20 @@ tests_unit_test_lib_status_SOURCES = tests/unit/test_lib_status.c
 tests_unit_test_lib_status_CPPFLAGS = $(nvq_lib_unit_cppflags)
 tests_unit_test_lib_status_CFLAGS = $(nvq_unit_cflags)
 tests_unit_test_lib_status_LDADD = $(nvq_lib_unit_libs) $(LIBNVME_LIBS)
+
+# The driver's pure headers, compiled natively.
+nvq_units += \
+	tests/unit/test_dptr \
+	tests/unit/test_opcode
+
+nvq_driver_unit_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/driver
+
+tests_unit_test_dptr_SOURCES = tests/unit/test_dptr.c
+tests_unit_test_dptr_CPPFLAGS = $(nvq_driver_unit_cppflags)
+tests_unit_test_dptr_CFLAGS = $(nvq_unit_cflags)
+tests_unit_test_dptr_LDADD = $(CMOCKA_LIBS)
+
+tests_unit_test_opcode_SOURCES = tests/unit/test_opcode.c
+tests_unit_test_opcode_CPPFLAGS = $(nvq_driver_unit_cppflags)
+tests_unit_test_opcode_CFLAGS = $(nvq_unit_cflags)
+tests_unit_test_opcode_LDADD = $(CMOCKA_LIBS)
