@@ -361,8 +361,9 @@ vmstat_value()	# NAME
 	awk -v n="$1" '$1 == n { print $2 }' /proc/vmstat
 }
 
-pinned_pages()
+pinned_pages()	# with what each CPU has not added to the sums yet
 {
+	echo 1 >/proc/sys/vm/stat_refresh
 	echo $(($(vmstat_value nr_foll_pin_acquired) - $(vmstat_value nr_foll_pin_released)))
 }
 
