@@ -22,3 +22,13 @@ nvq_guest_programs += \
 # lifetime.test, lifetime_iommu.test
 nvq_guest_programs += \
 	tests/guest/churn
+
+# faults.test
+nvq_guest_programs += \
+	tests/guest/removal \
+	tests/guest/resets \
+	tests/guest/timeouts
+
+# formats.test
+nvq_guest_programs += \
+	tests/guest/formats
