@@ -272,12 +272,16 @@ static int admin_data(struct nvq_ctrl *ctrl, struct nvme_command *cmd,
 int nvq_admin_cmd(struct nvq_ctrl *ctrl, struct nvme_command *cmd, void *buf,
 		  u32 len, u64 *result, u32 timeout)
 {
+	/* who brings the controller up has a place of its own */
+	bool ours = READ_ONCE(ctrl->bringup) == current;
 	int err;
 
-	down(&ctrl->admin.sem);
+	if (!ours)
+		down(&ctrl->admin.sem);
 	err = len ? admin_data(ctrl, cmd, buf, len, result, timeout) :
 		    admin_run(ctrl, cmd, result, timeout);
-	up(&ctrl->admin.sem);
+	if (!ours)
+		up(&ctrl->admin.sem);
 	return err;
 }
 

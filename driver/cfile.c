@@ -216,8 +216,13 @@ free:
 /* Returns once the controller is live again. */
 int nvq_ctrl_user_reset(struct nvq_ctrl *ctrl)
 {
+	int err;
+
 	nvq_reset_schedule(ctrl, "asked for by the administrator", false);
-	nvq_reset_wait(ctrl);
+	err = wait_event_killable(ctrl->wait, READ_ONCE(ctrl->state) !=
+					      NVQ_CTRL_RESETTING);
+	if (err)
+		return err;
 	return READ_ONCE(ctrl->state) == NVQ_CTRL_LIVE ? 0 : -ENODEV;
 }
 

@@ -8,7 +8,7 @@
 #include <linux/mm.h>
 #include <linux/version.h>
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#if __has_include(<linux/io_uring/cmd.h>)
 #include <linux/io_uring/cmd.h>
 #else
 #include <linux/io_uring.h>

@@ -214,7 +214,7 @@ int nvq_ctrl_configure(struct nvq_ctrl *ctrl)
 	err = nvq_ctrl_identify(ctrl);
 	if (err)
 		return err;
-	events |= ctrl->oaes & (NVME_AEN_CFG_NS_ATTR | NVME_AEN_CFG_FW_ACT);
+	events |= ctrl->oaes & NVME_AEN_CFG_NS_ATTR;
 	err = set_feature(ctrl, NVME_FEAT_ASYNC_EVENT, events, NULL);
 	if (err > 0) {
 		dev_warn(&ctrl->dev, "the controller refuses to report events 0x%x (status 0x%x): a format change from elsewhere will not be noticed\n",

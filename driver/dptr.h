@@ -4,10 +4,12 @@
  * Pure: no kernel call, no state but the builder's, compiled by the unit tests
  * too.  map.c is the only caller in the driver.
  *
- * A list holds NVQ_LIST_BYTES.  Entries a command does not use point at the
- * guard page, so that a controller that disagrees with us on the length of a
- * transfer (a namespace reformatted a moment ago) writes there and nowhere
- * else.  Hence a builder only ever writes entries it counts, and whoever ends
+ * A list holds NVQ_LIST_BYTES.  Entries a command does not use point at a guard
+ * page, and so do those of the guard list, at which an unused PRP2 points: a
+ * controller that disagrees with us on the length of a transfer (a namespace
+ * that another host reformatted a moment ago) is led there.  That does not hold
+ * for a PRP2 that is the second page of our transfer and the list of theirs;
+ * SGLs, which bound a transfer, are used wherever the controller has them.  Hence a builder only ever writes entries it counts, and whoever ends
  * the command turns exactly those back into guards.
  */
 #ifndef NVQ_DPTR_H

@@ -29,12 +29,45 @@ int nvq_list_alloc(struct nvq_ctrl *ctrl, struct nvq_list *list)
 	list->va = dma_pool_alloc(ctrl->list_pool, GFP_KERNEL, &list->dma);
 	if (!list->va)
 		return -ENOMEM;
-	/* The guard list itself points at itself. */
-	if (list == &ctrl->guard || !ctrl->guard.va)
-		ctrl->guard.dma = list->dma;
 	for (i = 0; i < NVQ_LIST_BYTES / sizeof(__le64); i++)
-		list->va[i] = cpu_to_le64(ctrl->guard.dma);
+		list->va[i] = cpu_to_le64(ctrl->guard_data.dma);
 	return 0;
+}
+
+/*
+ * Two of them: unused entries of a list point at guard_data, which may be
+ * scribbled on; an unused PRP2 points at the guard list, so that a controller
+ * that takes it for a list finds guards in it.
+ */
+int nvq_guard_alloc(struct nvq_ctrl *ctrl)
+{
+	int err;
+
+	/* its content is never an address, whatever it is taken for */
+	ctrl->guard_data.va = dma_pool_zalloc(ctrl->list_pool, GFP_KERNEL,
+					      &ctrl->guard_data.dma);
+	if (!ctrl->guard_data.va)
+		return -ENOMEM;
+	err = nvq_list_alloc(ctrl, &ctrl->guard);
+	if (err)
+		nvq_list_free(ctrl, &ctrl->guard_data);
+	return err;
+}
+
+void nvq_guard_free(struct nvq_ctrl *ctrl)
+{
+	nvq_list_free(ctrl, &ctrl->guard);
+	nvq_list_free(ctrl, &ctrl->guard_data);
+}
+
+/* A format changed under us: data may have gone where a list is expected. */
+void nvq_guard_restore(struct nvq_ctrl *ctrl)
+{
+	unsigned int i;
+
+	for (i = 0; i < NVQ_LIST_BYTES / sizeof(__le64); i++)
+		WRITE_ONCE(ctrl->guard.va[i],
+			   cpu_to_le64(ctrl->guard_data.dma));
 }
 
 void nvq_list_free(struct nvq_ctrl *ctrl, struct nvq_list *list)
@@ -449,7 +482,7 @@ void nvq_unmap_dma(struct nvq_ctrl *ctrl, struct nvq_map *m,
 		return;
 	m->dma_mapped = false;
 	for (i = 0; i < m->list_used; i++)
-		list->va[i] = cpu_to_le64(ctrl->guard.dma);
+		list->va[i] = cpu_to_le64(ctrl->guard_data.dma);
 	m->list_used = 0;
 	if (!m->sgt.sgl) {
 		dma_unmap_page(dev, m->dma, m->bounce ? m->bounce->bv_len :
@@ -490,5 +523,10 @@ void nvq_map_move(struct nvq_map *to, struct nvq_map *from)
 /* The controller may still write: whatever it can reach stays pinned. */
 void nvq_map_leak(struct nvq_map *m)
 {
+	u32 i;
+
+	/* registered buffers are io_uring's to unpin, so hold their pages */
+	for (i = 0; m->bv && !m->pinned && i < m->nr; i++)
+		get_page(m->bv[i].bv_page);
 	memset(m, 0, sizeof(*m));
 }

@@ -29,6 +29,7 @@ static void ctrl_release(struct device *dev)
 	ida_free(&nvq_instances, ctrl->instance);
 	kvfree(ctrl->ns_list);
 	kfree(ctrl->queues);
+	pci_dev_put(ctrl->pdev);
 	kfree(ctrl);
 }
 
@@ -56,9 +57,11 @@ struct nvq_ctrl *nvq_ctrl_new(struct pci_dev *pdev)
 		return NULL;
 	}
 	ctrl->instance = id;
-	ctrl->pdev = pdev;
+	/* its node answers for the device until the last file is closed */
+	ctrl->pdev = pci_dev_get(pdev);
 	mutex_init(&ctrl->lock);
 	mutex_init(&ctrl->freeze_lock);
+	mutex_init(&ctrl->rescan_lock);
 	mutex_init(&ctrl->ns_lock);
 	spin_lock_init(&ctrl->state_lock);
 	init_waitqueue_head(&ctrl->wait);

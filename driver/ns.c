@@ -127,8 +127,8 @@ static const struct nvq_ns *find_ns(struct nvq_ctrl *ctrl, u32 nsid)
 	return NULL;
 }
 
-/* Under ns_lock: queues whose namespace is not what it was. */
-static void mark_stale(struct nvq_ctrl *ctrl)
+/* Under ns_lock: queues whose namespace is not what it was; or @all. */
+static void mark_stale(struct nvq_ctrl *ctrl, bool all)
 {
 	struct nvq_queue *q;
 	unsigned int i;
@@ -139,9 +139,11 @@ static void mark_stale(struct nvq_ctrl *ctrl)
 
 		spin_lock_irq(&q->lock);
 		ns = find_ns(ctrl, q->ns.nsid);
-		if (q->slots && !q->stale && (!ns || !same_ns(ns, &q->ns))) {
+		if (q->slots && !q->stale &&
+		    (all || !ns || !same_ns(ns, &q->ns))) {
 			q->stale = warn = true;
 			nvq_publish(q);
+			nvq_guard_restore(ctrl);
 		}
 		spin_unlock_irq(&q->lock);
 		if (warn) {
@@ -152,8 +154,7 @@ static void mark_stale(struct nvq_ctrl *ctrl)
 	}
 }
 
-/* Reads all namespaces again.  0 or an errno; none at all is no error. */
-int nvq_ns_rescan(struct nvq_ctrl *ctrl)
+static int rescan(struct nvq_ctrl *ctrl)
 {
 	struct nvq_ns *list = NULL, *old;
 	u32 i, nr = 0;
@@ -185,7 +186,12 @@ int nvq_ns_rescan(struct nvq_ctrl *ctrl)
 	old = ctrl->ns_list;
 	ctrl->ns_list = list;
 	ctrl->nr_ns = nr;
-	mark_stale(ctrl);
+	/*
+	 * Before the queues are marked: who takes a format under q->lock that
+	 * it read before this list either sees the number move, or is marked.
+	 */
+	WRITE_ONCE(ctrl->ns_seq, ctrl->ns_seq + 1);
+	mark_stale(ctrl, false);
 	mutex_unlock(&ctrl->ns_lock);
 	list = old;
 free:
@@ -194,17 +200,28 @@ free:
 	return err;
 }
 
+/* Reads all namespaces again.  0 or an errno; none at all is no error. */
+int nvq_ns_rescan(struct nvq_ctrl *ctrl)
+{
+	int err;
+
+	mutex_lock(&ctrl->rescan_lock);
+	err = rescan(ctrl);
+	mutex_unlock(&ctrl->rescan_lock);
+	return err;
+}
+
 static int check_format(struct nvq_ctrl *ctrl, const struct nvq_ns *ns)
 {
 	/* The table of opcodes speaks of these two command sets only. */
 	if (ns->csi != NVME_CSI_NVM && ns->csi != NVME_CSI_ZNS) {
-		dev_warn(&ctrl->dev, "namespace %u uses command set %u; nvqueue knows NVM (0) and zoned (2)\n",
+		dev_warn_ratelimited(&ctrl->dev, "namespace %u uses command set %u; nvqueue knows NVM (0) and zoned (2)\n",
 			 ns->nsid, ns->csi);
 		return -EOPNOTSUPP;
 	}
 	if (!ns->ms)
 		return 0;
-	dev_warn(&ctrl->dev, "namespace %u is formatted with %u bytes of %s metadata per %u byte LBA, which nvqueue does not support yet; nvme format --lbaf=N with ms:0\n",
+	dev_warn_ratelimited(&ctrl->dev, "namespace %u is formatted with %u bytes of %s metadata per %u byte LBA, which nvqueue does not support yet; nvme format --lbaf=N with ms:0\n",
 		 ns->nsid, ns->ms, ns->ext ? "interleaved" : "separate",
 		 1U << ns->lba_shift);
 	return -EOPNOTSUPP;
@@ -220,7 +237,7 @@ int nvq_ns_default(struct nvq_ctrl *ctrl, struct nvq_ns *ns)
 	nsid = ctrl->nr_ns ? ctrl->ns_list[0].nsid : 0;
 	mutex_unlock(&ctrl->ns_lock);
 	if (!nsid) {
-		dev_warn(&ctrl->dev, "no active namespace; attach one (nvme attach-ns) and open again\n");
+		dev_warn_ratelimited(&ctrl->dev, "no active namespace; attach one (nvme attach-ns) and open again\n");
 		return -ENXIO;
 	}
 	err = nvq_ns_identify(ctrl, nsid, ns);
@@ -231,50 +248,51 @@ int nvq_ns_default(struct nvq_ctrl *ctrl, struct nvq_ns *ns)
 static void take_ns(struct nvq_queue *q, const struct nvq_ns *ns)
 {
 	q->ns = *ns;
-	WRITE_ONCE(q->ns_key, nvq_ns_key(q->ns_key, ns));
+	/* release: who reads the key finds the namespace it stands for */
+	smp_store_release(&q->ns_key, nvq_ns_key(q->ns_key, ns));
 	q->stale = false;
 	nvq_publish(q);
+}
+
+/*
+ * Reads namespace @nsid and takes it, unless it may have changed since: then
+ * again.  @select: another than before, so only as long as no command was sent.
+ */
+static int read_and_take(struct nvq_queue *q, u32 nsid, bool select)
+{
+	struct nvq_ctrl *ctrl = q->ctrl;
+	struct nvq_ns ns;
+	bool again;
+	u32 seq;
+	int err;
+
+	do {
+		seq = READ_ONCE(ctrl->ns_seq);
+		err = nvq_ns_identify(ctrl, nsid, &ns);
+		if (!err)
+			err = check_format(ctrl, &ns);
+		if (err)
+			return err;
+		spin_lock_irq(&q->lock);
+		again = seq != READ_ONCE(ctrl->ns_seq);
+		if (select && q->used)
+			err = -EBUSY;
+		else if (!again && (q->stale || !same_ns(&ns, &q->ns)))
+			take_ns(q, &ns);
+		spin_unlock_irq(&q->lock);
+	} while (again && !err);
+	return err;
 }
 
 /* The owner reads its geometry: takes the namespace as it is now. */
 int nvq_queue_refresh(struct nvq_queue *q)
 {
-	struct nvq_ns ns;
-	u32 nsid;
-	int err;
-
-	spin_lock_irq(&q->lock);
-	nsid = q->ns.nsid;
-	spin_unlock_irq(&q->lock);
-	err = nvq_ns_identify(q->ctrl, nsid, &ns);
-	if (!err)
-		err = check_format(q->ctrl, &ns);
-	if (err)
-		return err;
-	spin_lock_irq(&q->lock);
-	if (q->stale || !same_ns(&ns, &q->ns))
-		take_ns(q, &ns);
-	spin_unlock_irq(&q->lock);
-	return 0;
+	return read_and_take(q, READ_ONCE(q->ns.nsid), false);
 }
 
 int nvq_queue_select(struct nvq_queue *q, u32 nsid)
 {
-	struct nvq_ns ns;
-	int err;
-
-	err = nvq_ns_identify(q->ctrl, nsid, &ns);
-	if (!err)
-		err = check_format(q->ctrl, &ns);
-	if (err)
-		return err;
-	spin_lock_irq(&q->lock);
-	if (q->used)
-		err = -EBUSY;
-	else
-		take_ns(q, &ns);
-	spin_unlock_irq(&q->lock);
-	return err;
+	return read_and_take(q, nsid, true);
 }
 
 /* ------------------------------------------------------------------ freeze */
@@ -336,9 +354,14 @@ void nvq_ns_thaw(struct nvq_ctrl *ctrl)
 {
 	int err = nvq_ns_rescan(ctrl);
 
-	if (err)
-		dev_warn(&ctrl->dev, "reading the namespaces again failed (%d)\n",
+	if (err) {
+		dev_warn(&ctrl->dev, "reading the namespaces again failed (%d): every queue is stale\n",
 			 err);
+		mutex_lock(&ctrl->ns_lock);
+		WRITE_ONCE(ctrl->ns_seq, ctrl->ns_seq + 1);
+		mark_stale(ctrl, true);
+		mutex_unlock(&ctrl->ns_lock);
+	}
 	set_frozen(ctrl, false);
 	mutex_unlock(&ctrl->freeze_lock);
 }

@@ -18,10 +18,13 @@
  *
  * Locks, outermost first:
  *
- *	ctrl->lock (mutex)	state changes of the controller: reset, freeze,
+ *	ctrl->freeze_lock (mutex) a format change through our own node
+ *	ctrl->lock (mutex)	state changes of the controller: reset,
  *				suspend, removal
  *	q->mutex		creating and deleting the hardware queue
- *	ctrl->ns_lock (mutex)	the cached list of namespaces
+ *	ctrl->rescan_lock (mutex) reading the namespaces again
+ *	ctrl->ns_lock (mutex)	the cached list of namespaces, ctrl->queues
+ *				against their release
  *	q->lock (spin, irqs off) rings, slots, state, counters
  *	admin->lock (spin, irqs off) the admin queue's ring and slots
  */
@@ -164,6 +167,9 @@ void nvq_map_release(struct nvq_map *m, bool ok);
 void nvq_map_leak(struct nvq_map *m);
 void nvq_map_move(struct nvq_map *to, struct nvq_map *from);
 int nvq_list_alloc(struct nvq_ctrl *ctrl, struct nvq_list *list);
+int nvq_guard_alloc(struct nvq_ctrl *ctrl);
+void nvq_guard_free(struct nvq_ctrl *ctrl);
+void nvq_guard_restore(struct nvq_ctrl *ctrl);
 void nvq_list_free(struct nvq_ctrl *ctrl, struct nvq_list *list);
 
 /* -------------------------------------------------------------------- ns.c */
@@ -225,6 +231,7 @@ struct nvq_slot {
 	u8 state;
 	u8 kind;
 	bool aborted;
+	bool aborting;		/* an Abort names this id: do not use it */
 	u32 timeout;		/* jiffies */
 	struct nvq_map map;
 	struct nvq_list list;	/* kept from one command to the next */
@@ -304,6 +311,7 @@ int nvq_submit(struct nvq_queue *q, struct nvq_io *io, bool nonblock);
 int nvq_reap(struct nvq_queue *q);
 int nvq_poll(struct nvq_queue *q, struct nvq_slot *slot);
 void nvq_slot_put(struct nvq_queue *q, struct nvq_slot *slot);
+void nvq_slot_aborted(struct nvq_queue *q, struct nvq_slot *slot);
 void nvq_queue_end_all(struct nvq_queue *q, u16 status);
 void nvq_queue_dma_done(struct nvq_queue *q);
 irqreturn_t nvq_irq(int irq, void *data);
@@ -333,9 +341,12 @@ struct nvq_admin {
 	bool aer_armed;
 };
 
-/* The AER has a command id no waiter can get; a full SQ has a free entry. */
+/*
+ * The AER has a command id no waiter can get, a full SQ has a free entry, and
+ * one place is for whoever resets: it must not wait for those it is to end.
+ */
 #define NVQ_AER_CID		(NVQ_ADMIN_DEPTH - 1)
-#define NVQ_ADMIN_USERS		(NVQ_ADMIN_DEPTH - 2)
+#define NVQ_ADMIN_USERS		(NVQ_ADMIN_DEPTH - 3)
 
 int nvq_admin_alloc(struct nvq_ctrl *ctrl);
 void nvq_admin_free(struct nvq_ctrl *ctrl);
@@ -344,8 +355,6 @@ void nvq_admin_stop(struct nvq_ctrl *ctrl);
 void nvq_admin_drain(struct nvq_ctrl *ctrl);
 int nvq_admin_cmd(struct nvq_ctrl *ctrl, struct nvme_command *cmd, void *buf,
 		  u32 len, u64 *result, u32 timeout);
-int nvq_admin_try(struct nvq_ctrl *ctrl, struct nvme_command *cmd,
-		  u64 *result);
 void nvq_aer_arm(struct nvq_ctrl *ctrl);
 irqreturn_t nvq_admin_irq(int irq, void *data);
 
@@ -402,7 +411,8 @@ struct nvq_ctrl {
 	u16 nr_queues;
 	u16 nr_vectors;
 	struct dma_pool *list_pool;
-	struct nvq_list guard;
+	struct nvq_list guard;		/* its entries point at guard_data */
+	struct nvq_list guard_data;
 	__le32 *dbbuf;		/* shadow page, then event page */
 	__le32 *eventidx;
 	dma_addr_t dbbuf_dma;
@@ -419,7 +429,9 @@ struct nvq_ctrl {
 	char serial[21];
 	char firmware[9];
 
+	struct mutex rescan_lock;	/* one rescan at a time */
 	struct mutex ns_lock;
+	u32 ns_seq;		/* rises with each new list */
 	struct nvq_ns *ns_list;	/* active namespaces, rising nsid */
 	u32 nr_ns;
 

@@ -107,7 +107,7 @@ int nvq_user_cmd_check(struct nvq_queue *q, const struct nvq_user_cmd *u,
 	if (u->flags || u->metadata || u->metadata_len)
 		return -EINVAL;
 	/* One word, so that shift and identity are of one moment. */
-	io->ns_key = READ_ONCE(q->ns_key);
+	io->ns_key = smp_load_acquire(&q->ns_key);
 	if (u->nsid != READ_ONCE(q->ns.nsid))
 		return -EINVAL;
 	io->sgl = q->ctrl->sgl;

@@ -104,13 +104,17 @@ static int alloc_memory(struct nvq_ctrl *ctrl)
 					  NVQ_LIST_BYTES, NVQ_CTRL_PAGE, 0);
 	if (!ctrl->list_pool)
 		return -ENOMEM;
-	err = nvq_list_alloc(ctrl, &ctrl->guard);
-	if (!err)
-		err = nvq_admin_alloc(ctrl);
-	if (err) {
-		nvq_list_free(ctrl, &ctrl->guard);
-		dma_pool_destroy(ctrl->list_pool);
-	}
+	err = nvq_guard_alloc(ctrl);
+	if (err)
+		goto destroy;
+	err = nvq_admin_alloc(ctrl);
+	if (err)
+		goto guard;
+	return 0;
+guard:
+	nvq_guard_free(ctrl);
+destroy:
+	dma_pool_destroy(ctrl->list_pool);
 	return err;
 }
 
@@ -122,7 +126,7 @@ static void free_memory(struct nvq_ctrl *ctrl)
 	}
 	nvq_admin_free(ctrl);
 	nvq_dbbuf_free(ctrl);
-	nvq_list_free(ctrl, &ctrl->guard);
+	nvq_guard_free(ctrl);
 	dma_pool_destroy(ctrl->list_pool);
 }
 
@@ -143,11 +147,20 @@ static int add_queues(struct nvq_ctrl *ctrl, u16 granted)
 
 static void put_queues(struct nvq_ctrl *ctrl)
 {
-	struct nvq_queue *q;
-	unsigned int i;
+	unsigned int i, nr;
 
-	nvq_for_each_queue(ctrl, q, i)
-		put_device(&q->dev);
+	/*
+	 * Who walks the queues from an open file of the controller's node
+	 * (format change, rescan) holds one of these and finds none from here.
+	 */
+	mutex_lock(&ctrl->freeze_lock);
+	mutex_lock(&ctrl->ns_lock);
+	nr = ctrl->nr_queues;
+	ctrl->nr_queues = 0;
+	mutex_unlock(&ctrl->ns_lock);
+	mutex_unlock(&ctrl->freeze_lock);
+	for (i = 0; i < nr; i++)
+		put_device(&ctrl->queues[i]->dev);
 	put_device(&ctrl->dev);
 }
 
@@ -185,7 +198,6 @@ static int nvq_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = get_vectors(ctrl);
 	if (err)
 		goto free;
-	pci_save_state(pdev);
 	mutex_lock(&ctrl->lock);
 	err = nvq_ctrl_start(ctrl);
 	mutex_unlock(&ctrl->lock);
@@ -212,6 +224,8 @@ static void nvq_remove(struct pci_dev *pdev)
 {
 	struct nvq_ctrl *ctrl = pci_get_drvdata(pdev);
 
+	/* first: the nodes' removal waits for a writer of reset_controller */
+	nvq_ctrl_set_state(ctrl, NVQ_CTRL_DELETING);
 	nvq_nodes_del(ctrl);
 	nvq_ctrl_remove(ctrl);
 	put_vectors(ctrl);
@@ -234,6 +248,7 @@ static pci_ers_result_t error_detected(struct pci_dev *pdev,
 	dev_warn(&ctrl->dev, "PCI error (channel state %d)\n", state);
 	if (state == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
+	ctrl->sick = true;
 	if (state == pci_channel_io_perm_failure ||
 	    !nvq_ctrl_pause(ctrl, false))
 		return PCI_ERS_RESULT_DISCONNECT;

@@ -56,8 +56,24 @@ static void slot_free(struct nvq_queue *q, struct nvq_slot *slot)
 {
 	slot->state = NVQ_SLOT_FREE;
 	slot->owner = NULL;
+	/* nvq_slot_aborted() lists it */
+	if (unlikely(slot->aborting))
+		return;
 	slot->next = q->free;
 	q->free = slot - q->slots;
+}
+
+/* The Abort of @slot's command has returned: the id may be used again. */
+void nvq_slot_aborted(struct nvq_queue *q, struct nvq_slot *slot)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&q->lock, flags);
+	slot->aborting = false;
+	if (slot->state == NVQ_SLOT_FREE)
+		slot_free(q, slot);
+	spin_unlock_irqrestore(&q->lock, flags);
+	wake_up_all(&q->wait);
 }
 
 /* Gives a slot back whose map is released. */
@@ -741,7 +757,10 @@ static int queue_alloc(struct nvq_queue *q)
 	q->kpage_page = kpage;
 	q->kpage = page_address(kpage);
 	q->order = order;
+	/* From here a changed namespace makes the queue stale (ns.c). */
+	spin_lock_irq(&q->lock);
 	q->slots = slots;
+	spin_unlock_irq(&q->lock);
 	return 0;
 }
 
@@ -759,6 +778,7 @@ static void reset_counters(struct nvq_queue *q)
 
 static int queue_open_locked(struct nvq_queue *q)
 {
+	u32 seq = READ_ONCE(q->ctrl->ns_seq);
 	int err;
 
 	if (q->hw == NVQ_HW_DEAD)
@@ -772,6 +792,9 @@ static int queue_open_locked(struct nvq_queue *q)
 	if (err)
 		return err;
 	err = nvq_queue_create_hw(q);
+	/* It may have changed while we were not to be marked yet. */
+	if (!err && seq != READ_ONCE(q->ctrl->ns_seq))
+		err = nvq_queue_refresh(q);
 	q->opened = !err;
 	return err;
 }
@@ -781,16 +804,20 @@ int nvq_queue_open(struct nvq_queue *q)
 {
 	int err;
 
-	err = nvq_ctrl_wait_live(q->ctrl);
+	do {
+		err = nvq_ctrl_wait_live(q->ctrl);
+		if (err)
+			return err;
+		mutex_lock(&q->mutex);
+		err = queue_open_locked(q);
+		mutex_unlock(&q->mutex);
+		if (!err)
+			break;
+		nvq_queue_close(q);
+		/* a reset that began meanwhile is waited out like any other */
+	} while (READ_ONCE(q->ctrl->state) == NVQ_CTRL_RESETTING);
 	if (err)
 		return err;
-	mutex_lock(&q->mutex);
-	err = queue_open_locked(q);
-	mutex_unlock(&q->mutex);
-	if (err) {
-		nvq_queue_close(q);
-		return err;
-	}
 	schedule_delayed_work(&q->watch, NVQ_WATCH_PERIOD);
 	return 0;
 }

@@ -122,11 +122,12 @@ void nvq_queue_retire(struct nvq_queue *q)
 	spin_unlock_irqrestore(&q->lock, flags);
 	if (!dead && q->on_ctrl)
 		gone = nvq_hw_delete(ctrl, q->qid) == 0;
-	q->on_ctrl = false;
-	mutex_unlock(&q->mutex);
+	/* Before the mutex is free: a reset that is over by then is no help. */
 	if (!gone)
 		nvq_reset_schedule(ctrl, "a queue could not be deleted",
 				   true);
+	q->on_ctrl = false;
+	mutex_unlock(&q->mutex);
 	if (!gone || dead)
 		nvq_reset_wait(ctrl);
 }
@@ -156,6 +157,10 @@ static void queue_recover(struct nvq_queue *q)
 
 /* ---------------------------------------------------------------- time-outs */
 
+/*
+ * The id stays out of use until the Abort has returned, or it could hit a
+ * command that took the id meanwhile.
+ */
 static void abort_cmd(struct nvq_queue *q, u16 cid)
 {
 	struct nvme_command cmd = {
@@ -170,6 +175,7 @@ static void abort_cmd(struct nvq_queue *q, u16 cid)
 	dev_warn(&q->dev, "command id %u timed out after %u ms: abort %s (%d)\n",
 		 cid, jiffies_to_msecs(q->slots[cid].timeout),
 		 err ? "failed" : "sent", err);
+	nvq_slot_aborted(q, &q->slots[cid]);
 }
 
 /* The ids out of time; @late: their abort did not help either. */
@@ -189,8 +195,10 @@ static u32 expired(struct nvq_queue *q, u16 *cid, u32 max, bool *late)
 		/* One try each, then as long again as the first time. */
 		slot->aborted = true;
 		slot->deadline = jiffies + slot->timeout;
-		if (n < max)
+		if (n < max) {
+			slot->aborting = true;
 			cid[n++] = i;
+		}
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
 	return n;
@@ -238,12 +246,13 @@ static void queue_check(struct nvq_queue *q)
 			 found);
 	n = expired(q, cid, min_t(u32, ARRAY_SIZE(cid), q->ctrl->acl + 1),
 		    &late);
-	if (late) {
+	if (late)
 		queue_recover(q);
-		return;
-	}
 	for (i = 0; i < n; i++)
-		abort_cmd(q, cid[i]);
+		if (late)
+			nvq_slot_aborted(q, &q->slots[cid[i]]);
+		else
+			abort_cmd(q, cid[i]);
 }
 
 /* While the file is open, twice a second. */
@@ -254,8 +263,12 @@ void nvq_watch(struct work_struct *work)
 
 	mutex_lock(&q->mutex);
 	if (q->opened) {
-		/* not live: a reset is on, which ends everything by itself */
-		if (READ_ONCE(q->hw) == NVQ_HW_LIVE)
+		/*
+		 * Otherwise a reset is on, which ends everything by itself;
+		 * one that begins now must still pass this mutex.
+		 */
+		if (READ_ONCE(q->hw) == NVQ_HW_LIVE &&
+		    READ_ONCE(q->ctrl->state) == NVQ_CTRL_LIVE)
 			queue_check(q);
 		nvq_queue_bury(q);
 		schedule_delayed_work(&q->watch, NVQ_WATCH_PERIOD);
@@ -273,7 +286,9 @@ void nvq_ctrl_halt(struct nvq_ctrl *ctrl, bool shutdown)
 {
 	struct pci_dev *pdev = ctrl->pdev;
 
-	if (nvq_ctrl_present(ctrl) && nvq_ctrl_disable(ctrl, shutdown)) {
+	/* present again after the failure: it may have been pulled meanwhile */
+	if (nvq_ctrl_present(ctrl) && nvq_ctrl_disable(ctrl, shutdown) &&
+	    nvq_ctrl_present(ctrl)) {
 		dev_err(&ctrl->dev, "the controller does not confirm that it is disabled: bus mastering off, function level reset\n");
 		pci_clear_master(pdev);
 		if (pcie_reset_flr(pdev, PCI_RESET_DO_RESET)) {
@@ -323,6 +338,8 @@ static void ctrl_stop(struct nvq_ctrl *ctrl, bool shutdown)
 	nvq_ctrl_halt(ctrl, shutdown);
 	nvq_for_each_queue(ctrl, q, i) {
 		mutex_lock(&q->mutex);
+		/* A creation under way may have made it live after the stop. */
+		queue_stop(q);
 		q->on_ctrl = false;
 		if (q->slots)
 			nvq_queue_end_all(q, NVQ_SC_HOST_ABORTED);
@@ -350,7 +367,7 @@ static int restart_queue(struct nvq_queue *q, u16 granted)
 		dev_err(&q->dev, "the controller offers %u queues after the reset, queue %u is dead\n",
 			granted, q->qid);
 		queue_kill(q);
-	} else if (q->opened) {
+	} else if (q->opened && q->hw != NVQ_HW_DEAD) {
 		err = nvq_queue_create_hw(q);
 	}
 	mutex_unlock(&q->mutex);
@@ -370,6 +387,8 @@ int nvq_ctrl_start(struct nvq_ctrl *ctrl)
 		return -EIO;
 	WRITE_ONCE(ctrl->bringup, current);
 	pci_set_master(ctrl->pdev);
+	/* Restoring consumes what was saved, and there may be a next time. */
+	pci_save_state(ctrl->pdev);
 	err = nvq_ctrl_enable(ctrl);
 	if (!err)
 		err = nvq_ctrl_configure(ctrl);
@@ -387,6 +406,9 @@ int nvq_ctrl_start(struct nvq_ctrl *ctrl)
 		}
 	}
 	WRITE_ONCE(ctrl->bringup, NULL);
+	/* A time-out on the way halted it; some commands may fail, not that. */
+	if (!err && !READ_ONCE(ctrl->admin.live))
+		err = -EIO;
 	if (err)
 		return err;
 	nvq_aer_arm(ctrl);

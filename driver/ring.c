@@ -9,6 +9,7 @@
  * mappings one by one: unlike coherent memory they stay valid after the driver
  * has left the device, until the last reference to each page is gone.
  */
+#include <linux/dma-map-ops.h>
 #include <linux/gfp.h>
 #include <linux/io.h>
 #include <linux/iommu.h>
@@ -37,7 +38,7 @@ static bool bounces(struct device *dev, dma_addr_t dma)
 	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
 
 	if (domain && iommu_is_dma_domain(domain))
-		return false;
+		return !dev_is_dma_coherent(dev);
 #endif
 	return dma_need_sync(dev, dma);
 }
