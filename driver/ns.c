@@ -233,6 +233,8 @@ static void take_ns(struct nvq_queue *q, const struct nvq_ns *ns)
 	q->ns = *ns;
 	WRITE_ONCE(q->ns_key, nvq_ns_key(q->ns_key, ns));
 	q->stale = false;
+	if (q->native)
+		nvq_native_take_ns(q);
 	nvq_publish(q);
 }
 

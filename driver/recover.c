@@ -139,6 +139,11 @@ static void queue_recover(struct nvq_queue *q)
 	}
 	q->on_ctrl = false;
 	nvq_queue_end_all(q, NVQ_SC_HOST_ABORTED);
+	if (q->native) {
+		dev_warn(&q->dev, "queue %u deleted, up to %u commands aborted by host; its owner recreates it (NVQ_IOC_RESYNC)\n",
+			 q->qid, lost);
+		return;
+	}
 	if (nvq_queue_create_hw(q)) {
 		nvq_reset_schedule(ctrl, "a timed out queue could not be created again");
 		return;
@@ -160,8 +165,7 @@ static void abort_cmd(struct nvq_queue *q, u16 cid)
 
 	err = nvq_admin_cmd(q->ctrl, &cmd, NULL, 0, NULL,
 			    nvq_admin_timeout * HZ);
-	dev_warn(&q->dev, "command id %u timed out after %u ms: abort %s (%d)\n",
-		 cid, jiffies_to_msecs(q->slots[cid].timeout),
+	dev_warn(&q->dev, "command id %u timed out: abort %s (%d)\n", cid,
 		 err ? "failed" : "sent", err);
 }
 
@@ -207,8 +211,9 @@ static bool any_expired(struct nvq_queue *q)
 static void queue_check(struct nvq_queue *q)
 {
 	u16 cid[4];
+	u32 max = min_t(u32, ARRAY_SIZE(cid), q->ctrl->acl + 1);
 	bool late = false;
-	u32 n, i, csts;
+	u32 n = 0, i, csts;
 	int found;
 
 	csts = readl(q->ctrl->bar + NVME_REG_CSTS);
@@ -220,6 +225,11 @@ static void queue_check(struct nvq_queue *q)
 		nvq_reset_schedule(q->ctrl, "it reports a fatal status (CSTS.CFS)");
 		return;
 	}
+	if (q->native) {
+		if (!nvq_native_expired(q, cid, max, &n, &late))
+			return;
+		goto act;
+	}
 	if (!any_expired(q))
 		return;
 	/* A lost interrupt, or a poll queue that nobody polls. */
@@ -227,8 +237,8 @@ static void queue_check(struct nvq_queue *q)
 	if (found && q->kind == NVQ_KIND_IRQ)
 		dev_warn(&q->dev, "%d completions without an interrupt\n",
 			 found);
-	n = expired(q, cid, min_t(u32, ARRAY_SIZE(cid), q->ctrl->acl + 1),
-		    &late);
+	n = expired(q, cid, max, &late);
+act:
 	if (late) {
 		queue_recover(q);
 		return;
@@ -249,6 +259,7 @@ void nvq_watch(struct work_struct *work)
 		if (READ_ONCE(q->hw) == NVQ_HW_LIVE)
 			queue_check(q);
 		nvq_queue_bury(q);
+		nvq_native_wake(q, false);
 		schedule_delayed_work(&q->watch, NVQ_WATCH_PERIOD);
 	}
 	mutex_unlock(&q->mutex);
@@ -315,7 +326,8 @@ static int restart_queue(struct nvq_queue *q, u16 granted)
 		dev_err(&q->dev, "the controller offers %u queues after the reset, queue %u is dead\n",
 			granted, q->qid);
 		queue_kill(q);
-	} else if (q->opened) {
+	} else if (q->opened && !q->native) {
+		/* a native owner first reads what ended, then says so */
 		err = nvq_queue_create_hw(q);
 	}
 	mutex_unlock(&q->mutex);

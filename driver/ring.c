@@ -178,11 +178,11 @@ void nvq_ring_kick(struct nvq_ring *r)
 	r->sq_doorbells++;
 }
 
-/* Gives the consumed CQ entries back. */
-void nvq_ring_ack(struct nvq_ring *r)
+/* Gives the CQ entries before @head back to the controller. */
+void nvq_ring_ack_to(struct nvq_ring *r, u16 head)
 {
-	if (!shadow_write(r->cq_head, r->cq_shadow, r->cq_event))
+	if (!shadow_write(head, r->cq_shadow, r->cq_event))
 		return;
-	writel(r->cq_head, r->cq_db);
+	writel(head, r->cq_db);
 	r->cq_doorbells++;
 }

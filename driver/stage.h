@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A staged command becomes an SQ entry: the trust boundary of the native path.
+ * Pure: no kernel call, no lock; native.c calls it under q->lock, the unit tests
+ * and the fuzzer compile it natively.
+ *
+ * The staging SQ is memory that user space may rewrite at any moment.  Each
+ * 8-byte word is read once, everything is checked on and built from that copy,
+ * and nothing of the staged entry is looked at again.
+ *
+ * A registered buffer's DMA addresses are kept as PRP lists already: list i
+ * covers the buffer's pages 256 i .. 256 i + 511, overlapping its neighbour, so
+ * that a transfer of up to NVQ_MAX_XFER has its list in one page wherever it
+ * starts, and PRP2 is an address computed, not a list filled.  Entries beyond
+ * the buffer are guards.
+ */
+#ifndef NVQ_STAGE_H
+#define NVQ_STAGE_H
+
+#include "dptr.h"
+#include "opcode.h"
+
+/* Pages by which the next list starts later. */
+#define NVQ_LIST_STEP		256U
+#define NVQ_LIST_STEP_SHIFT	8
+
+struct nvq_buf_list {
+	__le64 *va;		/* NVQ_PRP_LIST_MAX entries */
+	u64 dma;
+};
+
+/* What the validation needs of a buffer, together in one cache line. */
+struct nvq_buf_view {
+	struct nvq_buf_list *lists;	/* NULL: no such buffer */
+	u64 len;		/* bytes */
+	u32 start;		/* offset of its first byte in its first page */
+	bool readonly;		/* the device must not write to it */
+};
+
+/* Constant while the lock is held. */
+struct nvq_stage_ctx {
+	const struct nvq_buf_view *bufs;
+	u32 nr_bufs;
+	u32 nsid;
+	u32 lba_shift;
+	u32 max_xfer;
+	u64 nsze;
+	u64 guard;
+	u16 depth;
+	bool writable;
+};
+
+/* The words of a staged command, each read once. */
+struct nvq_staged {
+	u64 dw0;		/* opcode, flags, cid, nsid */
+	u64 dw2;
+	u64 offset;
+	u64 buf;		/* low half */
+	u64 dw10;		/* slba where there is one */
+	u64 dw12;
+	u64 dw14;
+};
+
+static inline void nvq_stage_read(struct nvq_staged *s, const __le64 *w)
+{
+	s->dw0 = le64_to_cpu(READ_ONCE(w[0]));
+	s->dw2 = le64_to_cpu(READ_ONCE(w[1]));
+	s->offset = le64_to_cpu(READ_ONCE(w[3]));
+	s->buf = le64_to_cpu(READ_ONCE(w[4]));
+	s->dw10 = le64_to_cpu(READ_ONCE(w[5]));
+	s->dw12 = le64_to_cpu(READ_ONCE(w[6]));
+	s->dw14 = le64_to_cpu(READ_ONCE(w[7]));
+}
+
+static inline u8 nvq_stage_opcode(const struct nvq_staged *s)
+{
+	return s->dw0;
+}
+
+static inline u16 nvq_stage_cid(const struct nvq_staged *s)
+{
+	return s->dw0 >> 16;
+}
+
+/* LBAs of commands that name a range, so that it can be checked. */
+static inline bool nvq_stage_in_range(const struct nvq_stage_ctx *c,
+				      u64 slba, u64 dw12)
+{
+	u64 nlb = (dw12 & 0xffff) + 1;
+
+	/* in this order, so that nothing wraps */
+	return nlb <= c->nsze && slba <= c->nsze - nlb;
+}
+
+/* Opcodes whose CDW10..12 are SLBA and NLB but that carry no data. */
+static inline bool nvq_opcode_has_range(u8 opcode)
+{
+	return opcode == 0x04 || opcode == 0x08 || opcode == 0x0c;
+}
+
+/*
+ * PRP1 and PRP2 of @len bytes at @offset of buffer @b, which hold them; @len is
+ * 1..NVQ_MAX_XFER.
+ */
+static inline void nvq_stage_prps(const struct nvq_buf_view *b, u64 offset,
+				  u32 len, u64 guard, u64 *prp1, u64 *prp2)
+{
+	u64 first = b->start + offset;
+	u32 off = first & (NVQ_CTRL_PAGE - 1);
+	u32 page = first / NVQ_CTRL_PAGE;	/* buffers are <= 1 GiB */
+	const struct nvq_buf_list *l = &b->lists[page >> NVQ_LIST_STEP_SHIFT];
+	u32 at = page & (NVQ_LIST_STEP - 1);
+
+	*prp1 = le64_to_cpu(l->va[at]) + off;
+	if (likely(off + len <= NVQ_CTRL_PAGE)) {
+		*prp2 = guard;
+		return;
+	}
+	if (off + len <= 2 * NVQ_CTRL_PAGE) {
+		*prp2 = le64_to_cpu(l->va[at + 1]);
+		return;
+	}
+	/*
+	 * at + 1 <= 256 and 256 more pages at the most: within this list's 512
+	 * entries, and all of them filled, since the transfer is within the
+	 * buffer.
+	 */
+	*prp2 = l->dma + (at + 1) * sizeof(__le64);
+}
+
+/*
+ * Checks where the command's data lies and computes its PRPs.  Offsets and
+ * lengths in an order in which nothing can wrap.
+ */
+static inline int nvq_stage_data(const struct nvq_stage_ctx *c,
+				 const struct nvq_staged *s,
+				 const struct nvq_opcode *op, u64 len,
+				 u64 *prp1, u64 *prp2)
+{
+	const struct nvq_buf_view *b;
+	u32 buf = s->buf;
+
+	if (unlikely(buf >= c->nr_bufs))
+		return -EINVAL;
+	b = &c->bufs[array_index_nospec(buf, c->nr_bufs)];
+	if (unlikely(!b->lists || (s->offset & 3)))
+		return -EINVAL;
+	if (unlikely(len > c->max_xfer || len > b->len ||
+		     s->offset > b->len - len))
+		return -EINVAL;
+	if (unlikely(op->dir == NVQ_DIR_IN && b->readonly))
+		return -EACCES;
+	nvq_stage_prps(b, s->offset, len, c->guard, prp1, prp2);
+	return 0;
+}
+
+/*
+ * Builds SQ entry @sqe (8 words) from the copy @s.  0, or why not: -EOPNOTSUPP,
+ * -EACCES, -EINVAL (see NVQ_IOC_SUBMIT).  The command id is the caller's to
+ * check.
+ */
+static inline int nvq_stage_build(const struct nvq_stage_ctx *c,
+				  const struct nvq_staged *s, __le64 *sqe)
+{
+	u8 opcode = nvq_stage_opcode(s);
+	const struct nvq_opcode *op = nvq_opcode_find(opcode, s->dw12 >> 32);
+	u64 prp1 = 0, prp2 = 0, len;
+	int err;
+
+	if (unlikely(!op))
+		return -EOPNOTSUPP;
+	if (unlikely(op->write && !c->writable))
+		return -EACCES;
+	if (unlikely((u32)(s->dw0 >> 32) != c->nsid))
+		return -EINVAL;
+	if ((op->len == NVQ_LEN_NLB || nvq_opcode_has_range(opcode)) &&
+	    unlikely(!nvq_stage_in_range(c, s->dw10, s->dw12)))
+		return -EINVAL;
+	if (op->len != NVQ_LEN_NONE) {
+		len = nvq_opcode_length(op, c->lba_shift, s->dw10, s->dw12);
+		err = nvq_stage_data(c, s, op, len, &prp1, &prp2);
+		if (unlikely(err))
+			return err;
+	}
+	/* fused bits, PSDT and the metadata pointer are 0 by construction */
+	sqe[0] = cpu_to_le64(s->dw0 & ~0xff00ULL);
+	sqe[1] = cpu_to_le64(s->dw2);
+	sqe[2] = 0;
+	sqe[3] = cpu_to_le64(prp1);
+	sqe[4] = cpu_to_le64(prp2);
+	sqe[5] = cpu_to_le64(s->dw10);
+	sqe[6] = cpu_to_le64(s->dw12);
+	sqe[7] = cpu_to_le64(s->dw14);
+	return 0;
+}
+
+#endif /* NVQ_STAGE_H */
