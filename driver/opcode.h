@@ -19,7 +19,7 @@ enum nvq_len {
 	NVQ_LEN_NLB,		/* CDW12[15:0] + 1 LBAs */
 	NVQ_LEN_NUMD,		/* CDW12 + 1 dwords */
 	NVQ_LEN_NR16,		/* CDW10[7:0] + 1 ranges of 16 bytes */
-	NVQ_LEN_NR32,		/* CDW12[7:0] + 1 source ranges of 32 bytes */
+	NVQ_LEN_COPY,		/* CDW12[7:0] + 1 ranges, format in [11:8] */
 };
 
 struct nvq_opcode {
@@ -46,7 +46,7 @@ static const struct nvq_opcode nvq_opcodes[256] = {
 	[0x08] = OP(NONE, NONE, true),	/* write zeroes */
 	[0x09] = OP(OUT, NR16, true),	/* dataset management */
 	[0x0c] = OP(NONE, NONE, false),	/* verify */
-	[0x19] = OP(OUT, NR32, true),	/* copy */
+	[0x19] = OP(OUT, COPY, true),	/* copy */
 	[0x79] = OP(NONE, NONE, true),	/* zone management send */
 	[0x7a] = OP(IN, NUMD, false),	/* zone management receive */
 	[0x7d] = OP(OUT, NLB, true),	/* zone append */
@@ -68,6 +68,20 @@ static inline const struct nvq_opcode *nvq_opcode_find(u8 opcode, u32 cdw13)
 	return op->listed ? op : NULL;
 }
 
+/*
+ * NVM command set 1.0 figures 40 and 41, 1.1 for formats 2 and 3: a source
+ * range has 32 bytes, or 40 with the large tags of formats 1 and 3.  Of others
+ * nothing is known, so they fit no buffer.
+ */
+static inline u64 nvq_copy_length(u32 cdw12)
+{
+	u32 format = cdw12 >> 8 & 0xf;
+
+	if (format > 3)
+		return ~0ULL;
+	return ((u64)(cdw12 & 0xff) + 1) * (format & 1 ? 40 : 32);
+}
+
 /* Bytes the controller will move; up to 16 GiB for NUMD, hence 64 bits. */
 static inline u64 nvq_opcode_length(const struct nvq_opcode *op, u32 lba_shift,
 				    u32 cdw10, u32 cdw12)
@@ -79,8 +93,8 @@ static inline u64 nvq_opcode_length(const struct nvq_opcode *op, u32 lba_shift,
 		return ((u64)cdw12 + 1) * 4;
 	case NVQ_LEN_NR16:
 		return ((u64)(cdw10 & 0xff) + 1) * 16;
-	case NVQ_LEN_NR32:
-		return ((u64)(cdw12 & 0xff) + 1) * 32;
+	case NVQ_LEN_COPY:
+		return nvq_copy_length(cdw12);
 	default:
 		return 0;
 	}

@@ -164,7 +164,8 @@ static inline int nvq_stage_build(const struct nvq_stage_ctx *c,
 {
 	u8 opcode = nvq_stage_opcode(s);
 	const struct nvq_opcode *op = nvq_opcode_find(opcode, s->dw12 >> 32);
-	u64 prp1 = 0, prp2 = 0, len;
+	/* never address 0, should the controller see data where we see none */
+	u64 prp1 = c->guard, prp2 = c->guard, len;
 	int err;
 
 	if (unlikely(!op))

@@ -50,3 +50,12 @@ tests_unit_test_lib_status_SOURCES = tests/unit/test_lib_status.c
 tests_unit_test_lib_status_CPPFLAGS = $(nvq_lib_unit_cppflags)
 tests_unit_test_lib_status_CFLAGS = $(nvq_unit_cflags)
 tests_unit_test_lib_status_LDADD = $(nvq_lib_unit_libs) $(LIBNVME_LIBS)
+
+# The driver's own text, compiled natively.
+nvq_units += tests/unit/test_stage
+
+tests_unit_test_stage_SOURCES = tests/unit/test_stage.c \
+	tests/unit/stage_model.h
+tests_unit_test_stage_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/driver
+tests_unit_test_stage_CFLAGS = $(nvq_unit_cflags)
+tests_unit_test_stage_LDADD = $(CMOCKA_LIBS)
