@@ -77,6 +77,9 @@ static void buffer_indices_are_checked(void **state)
 	assert_int_equal(try(2, 5, 0, 0, 0), -EINVAL);
 	assert_int_equal(try(2, MODEL_BUFS, 0, 0, 0), -EINVAL);
 	assert_int_equal(try(2, ~0U, 0, 0, 0), -EINVAL);
+	/* withdrawn while its length still stands */
+	m.views[0].lists = NULL;
+	assert_int_equal(try(2, 0, 0, 0, 0), -EINVAL);
 	/* a flush names none */
 	assert_int_equal(try(0, ~0U, 1, ~0ULL, ~0U), 0);
 }
@@ -90,6 +93,11 @@ static void lbas_must_be_in_the_namespace(void **state)
 	assert_int_equal(try(2, 0, 0, ~0ULL, 0), -EINVAL);
 	assert_int_equal(try(8, 0, 0, ~0ULL - 2, 0xffff), -EINVAL);
 	assert_int_equal(try(8, 0, 0, 0, 0xffff), 0);
+	m.ctx.nsze = 5;
+	assert_int_equal(try(2, 0, 0, 0, 4), 0);
+	assert_int_equal(try(2, 0, 0, 1, 4), -EINVAL);
+	assert_int_equal(try(2, 0, 0, 0, 5), -EINVAL);
+	assert_int_equal(try(2, 0, 0, 7, 6), -EINVAL);
 }
 
 static void transfers_end_at_mdts(void **state)
