@@ -9,6 +9,7 @@
  * when no command in flight names it, and unpinned after that.
  */
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -94,6 +95,8 @@ static void free_lists(struct device *dev, struct nvq_buf *b)
 	}
 	kvfree(b->lists);
 	b->lists = NULL;
+	kvfree(b->dma);
+	b->dma = NULL;
 }
 
 static int alloc_lists(struct nvq_ctrl *ctrl, struct nvq_buf *b)
@@ -104,7 +107,8 @@ static int alloc_lists(struct nvq_ctrl *ctrl, struct nvq_buf *b)
 	b->nr_lists = DIV_ROUND_UP(b->nr_pages, NVQ_LIST_STEP);
 	b->lists = kvcalloc(b->nr_lists, sizeof(*b->lists),
 			    GFP_KERNEL_ACCOUNT);
-	if (!b->lists)
+	b->dma = kvcalloc(b->nr_pages, sizeof(*b->dma), GFP_KERNEL_ACCOUNT);
+	if (!b->lists || !b->dma)
 		return -ENOMEM;
 	for (i = 0; i < b->nr_lists; i++) {
 		if (!list_page(&ctrl->pdev->dev, &b->lists[i]))
@@ -115,11 +119,12 @@ static int alloc_lists(struct nvq_ctrl *ctrl, struct nvq_buf *b)
 	return 0;
 }
 
-/* Page @page of the buffer is at @dma: into both lists that cover it. */
+/* Page @page of the buffer is at @dma: in both lists that cover it, too. */
 static void set_page_dma(struct nvq_buf *b, u32 page, u64 dma)
 {
 	u32 i = page / NVQ_LIST_STEP, at = page % NVQ_LIST_STEP;
 
+	b->dma[page] = dma;
 	b->lists[i].va[at] = cpu_to_le64(dma);
 	if (i)
 		b->lists[i - 1].va[at + NVQ_LIST_STEP] = cpu_to_le64(dma);
@@ -252,12 +257,13 @@ static void publish_buf(struct nvq_queue *q, int i,
 
 	spin_lock_irq(&q->lock);
 	n->views[i] = (struct nvq_buf_view){
+		.pages = n->bufs[i].dma,
 		.lists = n->bufs[i].lists,
 		.len = reg->len,
 		.start = offset_in_page(reg->addr),
 		.readonly = n->bufs[i].readonly,
 	};
-	n->ctx.nr_bufs = max_t(u32, n->ctx.nr_bufs, i + 1);
+	n->nr_bufs = max_t(u32, n->nr_bufs, i + 1);
 	spin_unlock_irq(&q->lock);
 }
 
@@ -324,10 +330,10 @@ int nvq_buf_unregister(struct nvq_queue *q, u32 index)
 	index = array_index_nospec(index, NVQ_MAX_BUFS);
 	mutex_lock(&q->mutex);
 	old = n->views[index];
-	if (old.lists)
+	if (old.len)
 		withdraw(q, index, &none);
 	mutex_unlock(&q->mutex);
-	if (!old.lists)
+	if (!old.len)
 		return -ENOENT;
 	while (buf_busy(q, index)) {
 		if (fatal_signal_pending(current)) {
@@ -349,13 +355,12 @@ int nvq_buf_unregister(struct nvq_queue *q, u32 index)
 /* Removal, DMA over: the addresses go, the pages stay until release. */
 void nvq_bufs_unmap(struct nvq_queue *q)
 {
+	const struct nvq_buf_view none = { 0 };
 	struct nvq_native *n = q->native;
 	u32 i;
 
-	for (i = 0; n && i < n->ctx.nr_bufs; i++) {
-		spin_lock_irq(&q->lock);
-		n->views[i].lists = NULL;
-		spin_unlock_irq(&q->lock);
+	for (i = 0; n && i < n->nr_bufs; i++) {
+		withdraw(q, i, &none);
 		unmap_buf(q->ctrl, &n->bufs[i]);
 	}
 }
@@ -366,7 +371,7 @@ void nvq_bufs_free(struct nvq_queue *q)
 	struct nvq_native *n = q->native;
 	u32 i;
 
-	for (i = 0; i < n->ctx.nr_bufs; i++)
+	for (i = 0; i < n->nr_bufs; i++)
 		if (!q->ctrl->leak)
 			release_buf(&n->bufs[i], n->bufs[i].nr_pages);
 }

@@ -50,6 +50,7 @@ static struct nvq_native *native_alloc(struct nvq_queue *q)
 	BUILD_BUG_ON(sizeof(struct nvq_sqe) != sizeof(struct nvme_command));
 	BUILD_BUG_ON(sizeof(struct nvq_upage) != 64);
 	BUILD_BUG_ON(sizeof(struct nvq_nslot) != 8);
+	BUILD_BUG_ON(!is_power_of_2(NVQ_MAX_BUFS));
 	n = kzalloc(sizeof(*n), GFP_KERNEL);
 	if (!n)
 		return NULL;
@@ -59,7 +60,8 @@ static struct nvq_native *native_alloc(struct nvq_queue *q)
 	if (n->staging_pages)
 		split_page(n->staging_pages, n->staging_order);
 	n->upage_page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	n->slots = kvcalloc(q->ring.depth, sizeof(*n->slots), GFP_KERNEL);
+	/* beyond the depth they stay free: room for a masked index */
+	n->slots = kvcalloc(entries, sizeof(*n->slots), GFP_KERNEL);
 	n->views = kvcalloc(NVQ_MAX_BUFS, sizeof(*n->views), GFP_KERNEL);
 	n->bufs = kvcalloc(NVQ_MAX_BUFS, sizeof(*n->bufs), GFP_KERNEL);
 	if (!n->staging_pages || !n->upage_page || !n->slots || !n->views ||
@@ -72,6 +74,8 @@ static struct nvq_native *native_alloc(struct nvq_queue *q)
 	n->stage_mask = entries - 1;
 	n->timeout = nvq_io_timeout * HZ;
 	n->ctx.bufs = n->views;
+	n->ctx.buf_mask = NVQ_MAX_BUFS - 1;
+	n->ctx.cid_mask = entries - 1;
 	n->ctx.max_xfer = q->ctrl->max_xfer;
 	n->ctx.guard = q->ctrl->guard.dma;
 	n->ctx.depth = q->ring.depth;
@@ -139,35 +143,61 @@ void nvq_native_free(struct nvq_queue *q)
 
 /* --------------------------------------------------------------- harvesting */
 
-/* Under q->lock: frees the ids whose CQEs have arrived; how many. */
-u32 nvq_native_harvest(struct nvq_queue *q)
+static noinline void stray_cqe(struct nvq_queue *q, u16 cid)
+{
+	dev_warn_ratelimited(&q->dev, "the controller completed command id %u, which is not in flight; ignored\n",
+			     cid);
+}
+
+/*
+ * Under q->lock: frees the ids of the CQEs that have arrived from the head on, up
+ * to where the ring wraps.  Returns how many CQEs; *@stray: of these, nobody's.
+ */
+static __always_inline u32 harvest_run(struct nvq_queue *q, u32 *stray)
 {
 	struct nvq_native *n = q->native;
 	struct nvq_ring *r = &q->ring;
-	u32 seen = 0;
+	const struct nvme_completion *cqe = &r->cqes[r->cq_head];
+	const struct nvme_completion *end = r->cqes + r->depth;
+	u32 depth = n->ctx.depth, mask = n->ctx.cid_mask;
+	struct nvq_nslot *slots = n->slots;
+	u32 phase = r->cq_phase, cid, seen;
 
-	while (seen < r->depth && nvq_ring_pending(r)) {
-		u16 cid;
-
+	for (; cqe < end; cqe++) {
+		if ((le16_to_cpu(READ_ONCE(cqe->status)) & 1) != phase)
+			break;
 		/* The phase bit says that the rest of the entry is there. */
 		dma_rmb();
-		cid = READ_ONCE(r->cqes[r->cq_head].command_id);
-		nvq_ring_advance(r);
-		seen++;
-		if (likely(cid < r->depth)) {
-			cid = array_index_nospec(cid, r->depth);
-			if (likely(n->slots[cid].state ==
-				   NVQ_SLOT_INFLIGHT)) {
-				n->slots[cid].state = NVQ_SLOT_FREE;
-				q->inflight--;
-				q->completed++;
-				continue;
-			}
+		cid = READ_ONCE(cqe->command_id);
+		if (likely(cid < depth &&
+			   slots[cid & mask].state == NVQ_SLOT_INFLIGHT)) {
+			slots[cid & mask].state = NVQ_SLOT_FREE;
+			continue;
 		}
-		dev_warn_ratelimited(&q->dev, "the controller completed command id %u, which is not in flight; ignored\n",
-				     cid);
+		++*stray;
+		stray_cqe(q, cid);
 	}
-	n->posted += seen;
+	seen = cqe - &r->cqes[r->cq_head];
+	r->cq_head += seen;
+	if (cqe == end) {
+		r->cq_head = 0;
+		r->cq_phase ^= 1;
+	}
+	return seen;
+}
+
+/* Under q->lock: frees the ids whose CQEs have arrived; how many CQEs. */
+u32 nvq_native_harvest(struct nvq_queue *q)
+{
+	u32 seen, stray = 0;
+
+	seen = harvest_run(q, &stray);
+	/* around the corner, once: no more than a ring full in one go */
+	if (!q->ring.cq_head && seen)
+		seen += harvest_run(q, &stray);
+	q->inflight -= seen - stray;
+	q->completed += seen - stray;
+	q->native->posted += seen;
 	return seen;
 }
 
@@ -220,37 +250,47 @@ static int native_check(struct nvq_queue *q)
 	return 0;
 }
 
-/* Under q->lock: one command, from its entry in shared or copied memory. */
-static int native_take(struct nvq_queue *q, const __le64 *entry, u32 deadline)
+/*
+ * Under q->lock: takes up to @nr commands that lie one after the other, from
+ * shared or copied memory, into SQ entries that do, too.  The controller does
+ * not look beyond the tail it was told, so a refused command leaves nothing
+ * behind.  Returns how many; *@err: why not all.
+ */
+static u32 native_take_run(struct nvq_native *n, const __le64 *entry,
+			   struct nvme_command *to, u32 nr, u32 deadline,
+			   int *err)
 {
-	struct nvq_native *n = q->native;
-	struct nvq_ring *r = &q->ring;
+	const struct nvq_stage_ctx *c = &n->ctx;
+	const __le64 *end = entry + nr * 8;
+	__le64 *sqe = (__le64 *)to;
 	struct nvq_nslot *slot;
 	struct nvq_staged s;
-	u16 cid;
-	int err;
+	u32 cid;
+	int ret;
 
-	nvq_stage_read(&s, entry);
-	cid = nvq_stage_cid(&s);
-	if (unlikely(cid >= r->depth))
-		return -EINVAL;
-	slot = &n->slots[array_index_nospec(cid, r->depth)];
-	if (unlikely(slot->state != NVQ_SLOT_FREE))
-		return -EBUSY;
-	/*
-	 * Straight into the SQ: the controller does not look beyond the tail
-	 * it was told, so a refused command leaves nothing behind.
-	 */
-	err = nvq_stage_build(&n->ctx, &s, (__le64 *)&r->sqes[r->sq_tail]);
-	if (unlikely(err))
-		return err;
-	slot->state = NVQ_SLOT_INFLIGHT;
-	slot->aborted = false;
-	slot->buf = s.buf;
-	slot->deadline = deadline;
-	if (++r->sq_tail == r->depth)
-		r->sq_tail = 0;
-	return 0;
+	for (; entry < end; entry += 8, sqe += 8) {
+		nvq_stage_read(&s, entry);
+		cid = nvq_stage_cid(&s);
+		if (unlikely(cid >= c->depth)) {
+			*err = -EINVAL;
+			break;
+		}
+		slot = &n->slots[cid & c->cid_mask];
+		if (unlikely(slot->state != NVQ_SLOT_FREE)) {
+			*err = -EBUSY;
+			break;
+		}
+		ret = nvq_stage_build(c, &s, sqe);
+		if (unlikely(ret)) {
+			*err = ret;
+			break;
+		}
+		slot->state = NVQ_SLOT_INFLIGHT;
+		slot->aborted = false;
+		slot->buf = s.buf;
+		slot->deadline = deadline;
+	}
+	return (sqe - (__le64 *)to) / 8;
 }
 
 /* Under q->lock: how many commands both rings have room for. */
@@ -280,25 +320,31 @@ static u32 native_take_batch(struct nvq_queue *q, const struct native_batch *b,
 			     int *err)
 {
 	struct nvq_native *n = q->native;
-	u32 deadline = (u32)jiffies + n->timeout, i, room;
+	struct nvq_ring *r = &q->ring;
+	u32 deadline = (u32)jiffies + n->timeout;
+	u32 room = native_room(q, b->nr), left = min(b->nr, room), taken = 0;
 
-	room = native_room(q, b->nr);
-	for (i = 0; i < b->nr; i++) {
-		const __le64 *e = b->base + ((b->from + i) & b->mask) * 8;
+	/* in runs that wrap neither here nor there */
+	for (*err = 0; left && !*err;) {
+		u32 from = (b->from + taken) & b->mask, nr, got;
 
-		if (unlikely(i == room)) {
-			*err = -ENOSPC;
-			break;
-		}
-		*err = native_take(q, e, deadline);
-		if (unlikely(*err))
-			break;
+		nr = min3(left, r->depth - (u32)r->sq_tail,
+			  b->mask - from + 1);
+		got = native_take_run(n, b->base + from * 8,
+				      &r->sqes[r->sq_tail], nr, deadline, err);
+		taken += got;
+		left -= got;
+		r->sq_tail += got;
+		if (r->sq_tail == r->depth)
+			r->sq_tail = 0;
 	}
-	n->sent += i;
-	q->inflight += i;
-	q->submitted += i;
-	nvq_ring_kick(&q->ring);
-	return i;
+	if (unlikely(!*err && b->nr > room))
+		*err = -ENOSPC;
+	n->sent += taken;
+	q->inflight += taken;
+	q->submitted += taken;
+	nvq_ring_kick(r);
+	return taken;
 }
 
 /* Under q->lock: the kernel page after a call. */
@@ -393,7 +439,7 @@ int nvq_native_submit_from(struct nvq_queue *q,
 {
 	struct nvq_native *n = q->native;
 	u32 nr = min_t(u32, from->nr, HOLD_BATCH);
-	struct native_batch b = { .mask = U32_MAX, .nr = nr };
+	struct native_batch b = { .mask = HOLD_BATCH - 1, .nr = nr };
 	__le64 *copy;
 	int err;
 	u32 taken = 0;
@@ -408,6 +454,8 @@ int nvq_native_submit_from(struct nvq_queue *q,
 	err = native_check(q);
 	if (!err) {
 		nvq_native_harvest(q);
+		/* where SUBMIT and poll(2) look for it: there is no mapping */
+		WRITE_ONCE(n->upage->cq_head, from->cq_head);
 		native_consume(n, from->cq_head);
 		native_ack(q, false);
 		taken = native_take_batch(q, &b, &err);

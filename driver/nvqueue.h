@@ -221,6 +221,7 @@ struct nvq_buf {
 	u32 nr_pages;
 	u32 nr_lists;
 	struct nvq_buf_list *lists;
+	u64 *dma;		/* of each page */
 	struct sg_table sgt;
 	struct mm_struct *mm;	/* charged */
 	bool readonly;
@@ -247,6 +248,7 @@ struct nvq_native {
 
 	/* cold */
 	u64 dropped;
+	u32 nr_bufs;		/* of views and bufs, at most in use */
 	struct nvq_buf_view *views;
 	struct nvq_buf *bufs;
 	unsigned int staging_order;

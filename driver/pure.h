@@ -10,7 +10,6 @@
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
 #include <linux/errno.h>
-#include <linux/nospec.h>
 #include <linux/types.h>
 #include <asm/byteorder.h>
 #else
@@ -33,7 +32,8 @@ typedef __u64 u64;
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))
-#define array_index_nospec(i, n)	((i) < (n) ? (i) : 0)
+#define __always_inline	inline __attribute__((always_inline))
+#define noinline	__attribute__((noinline))
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #endif
 

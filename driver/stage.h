@@ -29,18 +29,24 @@ struct nvq_buf_list {
 	u64 dma;
 };
 
-/* What the validation needs of a buffer, together in one cache line. */
+/* What the validation needs of a buffer, two of them in a cache line. */
 struct nvq_buf_view {
-	struct nvq_buf_list *lists;	/* NULL: no such buffer */
-	u64 len;		/* bytes */
+	const u64 *pages;	/* DMA address of each page, for PRP1 */
+	const struct nvq_buf_list *lists;
+	u64 len;		/* bytes; 0: no such buffer */
 	u32 start;		/* offset of its first byte in its first page */
 	bool readonly;		/* the device must not write to it */
 };
 
-/* Constant while the lock is held. */
+/*
+ * Constant while the lock is held.  Tables that user space indexes have a power
+ * of two of entries: masking an index that was checked keeps speculation within
+ * them too, for one instruction.
+ */
 struct nvq_stage_ctx {
 	const struct nvq_buf_view *bufs;
-	u32 nr_bufs;
+	u32 buf_mask;
+	u32 cid_mask;
 	u32 nsid;
 	u32 lba_shift;
 	u32 max_xfer;
@@ -86,10 +92,10 @@ static inline u16 nvq_stage_cid(const struct nvq_staged *s)
 static inline bool nvq_stage_in_range(const struct nvq_stage_ctx *c,
 				      u64 slba, u64 dw12)
 {
-	u64 nlb = (dw12 & 0xffff) + 1;
+	u64 end;
 
-	/* in this order, so that nothing wraps */
-	return nlb <= c->nsze && slba <= c->nsze - nlb;
+	return !__builtin_add_overflow(slba, (dw12 & 0xffff) + 1, &end) &&
+	       end <= c->nsze;
 }
 
 /* Opcodes whose CDW10..12 are SLBA and NLB but that carry no data. */
@@ -108,16 +114,14 @@ static inline void nvq_stage_prps(const struct nvq_buf_view *b, u64 offset,
 	u64 first = b->start + offset;
 	u32 off = first & (NVQ_CTRL_PAGE - 1);
 	u32 page = first / NVQ_CTRL_PAGE;	/* buffers are <= 1 GiB */
-	const struct nvq_buf_list *l = &b->lists[page >> NVQ_LIST_STEP_SHIFT];
-	u32 at = page & (NVQ_LIST_STEP - 1);
+	u32 at;
 
-	*prp1 = le64_to_cpu(l->va[at]) + off;
-	if (likely(off + len <= NVQ_CTRL_PAGE)) {
-		*prp2 = guard;
+	*prp1 = b->pages[page] + off;
+	*prp2 = guard;
+	if (likely(off + len <= NVQ_CTRL_PAGE))
 		return;
-	}
 	if (off + len <= 2 * NVQ_CTRL_PAGE) {
-		*prp2 = le64_to_cpu(l->va[at + 1]);
+		*prp2 = b->pages[page + 1];
 		return;
 	}
 	/*
@@ -125,12 +129,14 @@ static inline void nvq_stage_prps(const struct nvq_buf_view *b, u64 offset,
 	 * entries, and all of them filled, since the transfer is within the
 	 * buffer.
 	 */
-	*prp2 = l->dma + (at + 1) * sizeof(__le64);
+	at = page & (NVQ_LIST_STEP - 1);
+	*prp2 = b->lists[page >> NVQ_LIST_STEP_SHIFT].dma +
+		(at + 1) * sizeof(__le64);
 }
 
 /*
- * Checks where the command's data lies and computes its PRPs.  Offsets and
- * lengths in an order in which nothing can wrap.
+ * Checks where the command's data lies and computes its PRPs.  @len is 1 at
+ * least, so that a buffer that is not there has no room for it.
  */
 static inline int nvq_stage_data(const struct nvq_stage_ctx *c,
 				 const struct nvq_staged *s,
@@ -139,19 +145,40 @@ static inline int nvq_stage_data(const struct nvq_stage_ctx *c,
 {
 	const struct nvq_buf_view *b;
 	u32 buf = s->buf;
+	u64 end;
 
-	if (unlikely(buf >= c->nr_bufs))
+	if (unlikely(buf > c->buf_mask))
 		return -EINVAL;
-	b = &c->bufs[array_index_nospec(buf, c->nr_bufs)];
-	if (unlikely(!b->lists || (s->offset & 3)))
+	b = &c->bufs[buf & c->buf_mask];
+	if (unlikely(len > c->max_xfer || (s->offset & 3)))
 		return -EINVAL;
-	if (unlikely(len > c->max_xfer || len > b->len ||
-		     s->offset > b->len - len))
+	if (unlikely(__builtin_add_overflow(s->offset, len, &end) ||
+		     end > b->len))
 		return -EINVAL;
-	if (unlikely(op->dir == NVQ_DIR_IN && b->readonly))
+	if (unlikely(b->readonly) && op->dir == NVQ_DIR_IN)
 		return -EACCES;
 	nvq_stage_prps(b, s->offset, len, c->guard, prp1, prp2);
 	return 0;
+}
+
+/*
+ * Any command but those whose length is a number of LBAs.  Apart, and on a copy
+ * of its own, so that the words of the usual ones can stay in registers.
+ */
+static noinline int nvq_stage_other(const struct nvq_stage_ctx *c,
+				    const struct nvq_staged *s,
+				    const struct nvq_opcode *op,
+				    u64 *prp1, u64 *prp2)
+{
+	u64 len;
+
+	if (nvq_opcode_has_range(nvq_stage_opcode(s)) &&
+	    !nvq_stage_in_range(c, s->dw10, s->dw12))
+		return -EINVAL;
+	if (op->len == NVQ_LEN_NONE)
+		return 0;
+	len = nvq_opcode_length(op, c->lba_shift, s->dw10, s->dw12);
+	return nvq_stage_data(c, s, op, len, prp1, prp2);
 }
 
 /*
@@ -159,30 +186,41 @@ static inline int nvq_stage_data(const struct nvq_stage_ctx *c,
  * -EACCES, -EINVAL (see NVQ_IOC_SUBMIT).  The command id is the caller's to
  * check.
  */
-static inline int nvq_stage_build(const struct nvq_stage_ctx *c,
-				  const struct nvq_staged *s, __le64 *sqe)
+static __always_inline int nvq_stage_build(const struct nvq_stage_ctx *c,
+					   const struct nvq_staged *s,
+					   __le64 *sqe)
 {
 	u8 opcode = nvq_stage_opcode(s);
-	const struct nvq_opcode *op = nvq_opcode_find(opcode, s->dw12 >> 32);
+	const struct nvq_opcode *op = &nvq_opcodes[opcode];
 	/* never address 0, should the controller see data where we see none */
-	u64 prp1 = c->guard, prp2 = c->guard, len;
+	u64 prp1 = c->guard, prp2 = prp1;
 	int err;
 
-	if (unlikely(!op))
-		return -EOPNOTSUPP;
-	if (unlikely(op->write && !c->writable))
+	/* only a listed opcode has a length in LBAs */
+	if (unlikely(op->len != NVQ_LEN_NLB)) {
+		op = nvq_opcode_find(opcode, s->dw12 >> 32);
+		if (!op)
+			return -EOPNOTSUPP;
+	}
+	if (unlikely(op->write) && !c->writable)
 		return -EACCES;
 	if (unlikely((u32)(s->dw0 >> 32) != c->nsid))
 		return -EINVAL;
-	if ((op->len == NVQ_LEN_NLB || nvq_opcode_has_range(opcode)) &&
-	    unlikely(!nvq_stage_in_range(c, s->dw10, s->dw12)))
-		return -EINVAL;
-	if (op->len != NVQ_LEN_NONE) {
-		len = nvq_opcode_length(op, c->lba_shift, s->dw10, s->dw12);
-		err = nvq_stage_data(c, s, op, len, &prp1, &prp2);
-		if (unlikely(err))
-			return err;
+	if (likely(op->len == NVQ_LEN_NLB)) {
+		if (unlikely(!nvq_stage_in_range(c, s->dw10, s->dw12)))
+			return -EINVAL;
+		err = nvq_stage_data(c, s, op, ((s->dw12 & 0xffff) + 1) <<
+				     c->lba_shift, &prp1, &prp2);
+	} else {
+		struct nvq_staged copy = *s;
+		u64 prps[2] = { prp1, prp2 };
+
+		err = nvq_stage_other(c, &copy, op, &prps[0], &prps[1]);
+		prp1 = prps[0];
+		prp2 = prps[1];
 	}
+	if (unlikely(err))
+		return err;
 	/* fused bits, PSDT and the metadata pointer are 0 by construction */
 	sqe[0] = cpu_to_le64(s->dw0 & ~0xff00ULL);
 	sqe[1] = cpu_to_le64(s->dw2);

@@ -20,7 +20,8 @@
 
 struct model {
 	struct nvq_stage_ctx ctx;
-	struct nvq_buf_view views[MODEL_BUFS];
+	struct nvq_buf_view views[8];
+	u64 dma[MODEL_BUFS][MODEL_PAGES];
 	struct nvq_buf_list lists[MODEL_BUFS][MODEL_LISTS];
 	__le64 entries[MODEL_BUFS][MODEL_LISTS][NVQ_PRP_LIST_MAX];
 	unsigned int pages[MODEL_BUFS];
@@ -53,19 +54,22 @@ static inline void model_buf(struct model *m, unsigned int b,
 		m->lists[b][i].va = m->entries[b][i];
 		m->lists[b][i].dma = model_list(b, i);
 	}
+	for (i = 0; i < pages; i++)
+		m->dma[b][i] = model_page(b, i);
+	m->views[b].pages = m->dma[b];
 	m->views[b].lists = m->lists[b];
 	m->views[b].len = len;
 	m->views[b].start = start;
 	m->views[b].readonly = readonly;
 }
 
-/* Buffer 5 does not exist. */
+/* Buffers 5 to 7 do not exist. */
 static inline void model_init(struct model *m, unsigned int lba_shift,
 			      u64 nsze, bool writable)
 {
 	memset(m, 0, sizeof(*m));
 	m->ctx = (struct nvq_stage_ctx){
-		.bufs = m->views, .nr_bufs = MODEL_BUFS, .nsid = 3,
+		.bufs = m->views, .buf_mask = 7, .cid_mask = 63, .nsid = 3,
 		.lba_shift = lba_shift, .max_xfer = 1 << 20, .nsze = nsze,
 		.guard = MODEL_GUARD, .depth = 64, .writable = writable,
 	};
@@ -147,10 +151,10 @@ static inline bool model_accepts(const struct model *m, const __le64 *w)
 	}
 	if (!len)
 		return true;
-	if (c.buf >= m->ctx.nr_bufs || c.offset % 4)
+	if (c.buf >= MODEL_BUFS || c.offset % 4)
 		return false;
 	b = &m->views[c.buf];
-	if (!b->lists || len > m->ctx.max_xfer ||
+	if (len > m->ctx.max_xfer ||
 	    (__int128)c.offset + len > b->len)
 		return false;
 	return !((c.opcode == 0x02 || c.opcode == 0x7a) && b->readonly);

@@ -77,8 +77,10 @@ static void buffer_indices_are_checked(void **state)
 	assert_int_equal(try(2, 5, 0, 0, 0), -EINVAL);
 	assert_int_equal(try(2, MODEL_BUFS, 0, 0, 0), -EINVAL);
 	assert_int_equal(try(2, ~0U, 0, 0, 0), -EINVAL);
-	/* withdrawn while its length still stands */
-	m.views[0].lists = NULL;
+	assert_int_equal(try(2, 7, 0, 0, 0), -EINVAL);
+	assert_int_equal(try(2, 8, 0, 0, 0), -EINVAL);
+	/* withdrawn */
+	m.views[0] = (struct nvq_buf_view){ 0 };
 	assert_int_equal(try(2, 0, 0, 0, 0), -EINVAL);
 	/* a flush names none */
 	assert_int_equal(try(0, ~0U, 1, ~0ULL, ~0U), 0);
