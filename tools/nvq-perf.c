@@ -41,7 +41,7 @@ static const char *const path_names[] = {
 
 static struct {
 	unsigned int bs, depth, batch, complete, threads, seconds;
-	unsigned int fixed, polled, wait_apart, huge;
+	unsigned int fixed, polled, huge;
 	int sq_cpu;
 	bool write;
 	uint64_t total;
@@ -57,12 +57,10 @@ static struct {
 struct file {
 	struct nvq q;
 	struct nvq_native n;
-	int buf;
 	uint64_t blocks;	/* of bs bytes */
+	enum nvq_opcode opcode;
 	uint32_t nlb;
-	uint32_t shift;		/* LBAs in a block, as a shift; or multiplied */
-	uint32_t inflight;
-	uint64_t done;
+	int buf;
 };
 
 struct worker {
@@ -83,7 +81,8 @@ struct worker {
 };
 
 static volatile bool stop;
-static uint64_t started, wanted_per_worker;
+static uint64_t wanted_per_worker;
+static pthread_barrier_t barrier;
 
 static uint64_t now_ns(void)
 {
@@ -93,14 +92,10 @@ static uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
+/* Knuth's MMIX generator: its high bits are good, and only those are used. */
 static inline uint64_t random64(uint64_t *s)
 {
-	uint64_t x = *s;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	return *s = x;
+	return *s = *s * 6364136223846793005ull + 1442695040888963407ull;
 }
 
 static inline uint64_t random_slba(struct worker *w, const struct file *f)
@@ -120,9 +115,8 @@ static void note_failure(struct worker *w, int res)
 
 static inline void stage(struct worker *w, struct file *f, unsigned int cid)
 {
-	nvq_stage_rw(&f->n, cid, o.write ? NVQ_WRITE : NVQ_READ,
-		     random_slba(w, f), f->nlb, f->buf,
-		     (uint64_t)cid * w->stride);
+	nvq_stage_rw(&f->n, cid, f->opcode, random_slba(w, f), f->nlb, f->buf,
+		     cid * w->stride);
 }
 
 static void refused(const struct file *f, int ret)
@@ -319,6 +313,7 @@ static void open_file(struct worker *w, struct file *f, const char *path)
 	if (o.depth >= f->q.depth)
 		errx(1, "-d %u: %s holds %u commands", o.depth, f->q.name,
 		     f->q.depth - 1);
+	f->opcode = o.write ? NVQ_WRITE : NVQ_READ;
 	f->nlb = o.bs >> f->q.lba_shift;
 	f->blocks = f->q.geo.nsze / f->nlb;
 }
@@ -427,13 +422,21 @@ static void teardown(struct worker *w)
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	uint64_t t = now_ns();
+	uint64_t t;
 
+	/* here, as a registered ring descriptor is its thread's */
+	setup(w);
+	pthread_barrier_wait(&barrier);
+	t = now_ns();
 	if (o.path == PATH_STANDARD)
 		run_standard(w);
 	else
 		run_native(w);
 	w->ns = now_ns() - t;
+	pthread_barrier_wait(&barrier);
+	/* told by main() in between */
+	pthread_barrier_wait(&barrier);
+	teardown(w);
 	return NULL;
 }
 
@@ -609,25 +612,24 @@ int main(int argc, char **argv)
 	workers = calloc(o.threads, sizeof(*workers));
 	if (!workers)
 		err(1, "memory");
-	for (i = 0; i < o.threads; i++) {
-		workers[i].index = i;
-		setup(&workers[i]);
-	}
 	wanted_per_worker = o.total ? (o.total + o.threads - 1) / o.threads :
 				      UINT64_MAX;
 	signal(SIGINT, on_signal);
 	signal(SIGALRM, on_signal);
-	if (o.seconds)
-		alarm(o.seconds);
-	started = now_ns();
-	for (i = 0; i < o.threads; i++)
+	pthread_barrier_init(&barrier, NULL, o.threads + 1);
+	for (i = 0; i < o.threads; i++) {
+		workers[i].index = i;
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			errx(1, "no thread");
+	}
+	pthread_barrier_wait(&barrier);
+	if (o.seconds)
+		alarm(o.seconds);
+	pthread_barrier_wait(&barrier);
+	ret = tell(workers);
+	pthread_barrier_wait(&barrier);
 	for (i = 0; i < o.threads; i++)
 		pthread_join(workers[i].thread, NULL);
-	ret = tell(workers);
-	for (i = 0; i < o.threads; i++)
-		teardown(&workers[i]);
 	free(workers);
 	return ret;
 }
