@@ -95,8 +95,8 @@ static void free_lists(struct device *dev, struct nvq_buf *b)
 	}
 	kvfree(b->lists);
 	b->lists = NULL;
-	kvfree(b->dma);
-	b->dma = NULL;
+	kvfree(b->table);
+	b->table = NULL;
 }
 
 static int alloc_lists(struct nvq_ctrl *ctrl, struct nvq_buf *b)
@@ -107,8 +107,9 @@ static int alloc_lists(struct nvq_ctrl *ctrl, struct nvq_buf *b)
 	b->nr_lists = DIV_ROUND_UP(b->nr_pages, NVQ_LIST_STEP);
 	b->lists = kvcalloc(b->nr_lists, sizeof(*b->lists),
 			    GFP_KERNEL_ACCOUNT);
-	b->dma = kvcalloc(b->nr_pages, sizeof(*b->dma), GFP_KERNEL_ACCOUNT);
-	if (!b->lists || !b->dma)
+	b->table = kvcalloc(b->nr_pages, sizeof(*b->table),
+			    GFP_KERNEL_ACCOUNT);
+	if (!b->lists || !b->table)
 		return -ENOMEM;
 	for (i = 0; i < b->nr_lists; i++) {
 		if (!list_page(&ctrl->pdev->dev, &b->lists[i]))
@@ -124,7 +125,10 @@ static void set_page_dma(struct nvq_buf *b, u32 page, u64 dma)
 {
 	u32 i = page / NVQ_LIST_STEP, at = page % NVQ_LIST_STEP;
 
-	b->dma[page] = dma;
+	b->table[page] = (struct nvq_buf_page){
+		.dma = dma,
+		.list = b->lists[i].dma + (at + 1) * sizeof(__le64),
+	};
 	b->lists[i].va[at] = cpu_to_le64(dma);
 	if (i)
 		b->lists[i - 1].va[at + NVQ_LIST_STEP] = cpu_to_le64(dma);
@@ -257,8 +261,7 @@ static void publish_buf(struct nvq_queue *q, int i,
 
 	spin_lock_irq(&q->lock);
 	n->views[i] = (struct nvq_buf_view){
-		.pages = n->bufs[i].dma,
-		.lists = n->bufs[i].lists,
+		.pages = n->bufs[i].table,
 		.len = reg->len,
 		.start = offset_in_page(reg->addr),
 		.readonly = n->bufs[i].readonly,

@@ -270,6 +270,7 @@ static u32 native_take_run(struct nvq_native *n, const __le64 *entry,
 
 	for (; entry < end; entry += 8, sqe += 8) {
 		nvq_stage_read(&s, entry);
+		nvq_stage_pass(entry, sqe);
 		cid = nvq_stage_cid(&s);
 		if (unlikely(cid >= c->depth)) {
 			*err = -EINVAL;

@@ -221,7 +221,7 @@ struct nvq_buf {
 	u32 nr_pages;
 	u32 nr_lists;
 	struct nvq_buf_list *lists;
-	u64 *dma;		/* of each page */
+	struct nvq_buf_page *table;
 	struct sg_table sgt;
 	struct mm_struct *mm;	/* charged */
 	bool readonly;

@@ -6,12 +6,13 @@
  *
  * The staging SQ is memory that user space may rewrite at any moment.  Each
  * 8-byte word is read once, everything is checked on and built from that copy,
- * and nothing of the staged entry is looked at again.
+ * and nothing of the staged entry is looked at again.  An SQ entry may be
+ * half-built: the controller does not look beyond the tail it was told.
  *
  * A registered buffer's DMA addresses are kept as PRP lists already: list i
  * covers the buffer's pages 256 i .. 256 i + 511, overlapping its neighbour, so
  * that a transfer of up to NVQ_MAX_XFER has its list in one page wherever it
- * starts, and PRP2 is an address computed, not a list filled.  Entries beyond
+ * starts, and PRP2 is an address looked up, not a list filled.  Entries beyond
  * the buffer are guards.
  */
 #ifndef NVQ_STAGE_H
@@ -22,17 +23,24 @@
 
 /* Pages by which the next list starts later. */
 #define NVQ_LIST_STEP		256U
-#define NVQ_LIST_STEP_SHIFT	8
 
 struct nvq_buf_list {
 	__le64 *va;		/* NVQ_PRP_LIST_MAX entries */
 	u64 dma;
 };
 
+/*
+ * A page of a buffer: its address for PRP1, and where the list of what follows
+ * it begins, for PRP2 of a transfer of three pages or more.
+ */
+struct nvq_buf_page {
+	u64 dma;
+	u64 list;
+};
+
 /* What the validation needs of a buffer, two of them in a cache line. */
 struct nvq_buf_view {
-	const u64 *pages;	/* DMA address of each page, for PRP1 */
-	const struct nvq_buf_list *lists;
+	const struct nvq_buf_page *pages;
 	u64 len;		/* bytes; 0: no such buffer */
 	u32 start;		/* offset of its first byte in its first page */
 	bool readonly;		/* the device must not write to it */
@@ -49,33 +57,40 @@ struct nvq_stage_ctx {
 	u32 cid_mask;
 	u32 nsid;
 	u32 lba_shift;
-	u32 max_xfer;
+	u64 max_xfer;
 	u64 nsze;
 	u64 guard;
-	u16 depth;
+	u32 depth;
 	bool writable;
 };
 
-/* The words of a staged command, each read once. */
+/* The words of a staged command that need a look, each read once. */
 struct nvq_staged {
 	u64 dw0;		/* opcode, flags, cid, nsid */
-	u64 dw2;
 	u64 offset;
 	u64 buf;		/* low half */
 	u64 dw10;		/* slba where there is one */
 	u64 dw12;
-	u64 dw14;
 };
 
 static inline void nvq_stage_read(struct nvq_staged *s, const __le64 *w)
 {
 	s->dw0 = le64_to_cpu(READ_ONCE(w[0]));
-	s->dw2 = le64_to_cpu(READ_ONCE(w[1]));
 	s->offset = le64_to_cpu(READ_ONCE(w[3]));
 	s->buf = le64_to_cpu(READ_ONCE(w[4]));
 	s->dw10 = le64_to_cpu(READ_ONCE(w[5]));
 	s->dw12 = le64_to_cpu(READ_ONCE(w[6]));
-	s->dw14 = le64_to_cpu(READ_ONCE(w[7]));
+}
+
+/*
+ * The others go straight into the SQ entry: CDW2, 3, 14 and 15 mean nothing to
+ * us.  The metadata pointer is 0 by construction.
+ */
+static inline void nvq_stage_pass(const __le64 *w, __le64 *sqe)
+{
+	sqe[1] = READ_ONCE(w[1]);
+	sqe[2] = 0;
+	sqe[7] = READ_ONCE(w[7]);
 }
 
 static inline u8 nvq_stage_opcode(const struct nvq_staged *s)
@@ -83,9 +98,9 @@ static inline u8 nvq_stage_opcode(const struct nvq_staged *s)
 	return s->dw0;
 }
 
-static inline u16 nvq_stage_cid(const struct nvq_staged *s)
+static inline u32 nvq_stage_cid(const struct nvq_staged *s)
 {
-	return s->dw0 >> 16;
+	return (u32)s->dw0 >> 16;
 }
 
 /* LBAs of commands that name a range, so that it can be checked. */
@@ -106,32 +121,23 @@ static inline bool nvq_opcode_has_range(u8 opcode)
 
 /*
  * PRP1 and PRP2 of @len bytes at @offset of buffer @b, which hold them; @len is
- * 1..NVQ_MAX_XFER.
+ * 1..NVQ_MAX_XFER.  Buffers are 1 GiB at most, hence 32 bits.
+ *
+ * From page p on the list begins at entry p % 256 + 1, and 256 more pages are
+ * the most: within the list's 512 entries, and all of them filled.
  */
-static inline void nvq_stage_prps(const struct nvq_buf_view *b, u64 offset,
+static inline void nvq_stage_prps(const struct nvq_buf_view *b, u32 offset,
 				  u32 len, u64 guard, u64 *prp1, u64 *prp2)
 {
-	u64 first = b->start + offset;
-	u32 off = first & (NVQ_CTRL_PAGE - 1);
-	u32 page = first / NVQ_CTRL_PAGE;	/* buffers are <= 1 GiB */
-	u32 at;
+	u32 first = b->start + offset, off = first & (NVQ_CTRL_PAGE - 1);
+	const struct nvq_buf_page *page = &b->pages[first / NVQ_CTRL_PAGE];
 
-	*prp1 = b->pages[page] + off;
+	*prp1 = page->dma + off;
 	*prp2 = guard;
-	if (likely(off + len <= NVQ_CTRL_PAGE))
-		return;
-	if (off + len <= 2 * NVQ_CTRL_PAGE) {
-		*prp2 = b->pages[page + 1];
-		return;
-	}
-	/*
-	 * at + 1 <= 256 and 256 more pages at the most: within this list's 512
-	 * entries, and all of them filled, since the transfer is within the
-	 * buffer.
-	 */
-	at = page & (NVQ_LIST_STEP - 1);
-	*prp2 = b->lists[page >> NVQ_LIST_STEP_SHIFT].dma +
-		(at + 1) * sizeof(__le64);
+	if (off + len > 2 * NVQ_CTRL_PAGE)
+		*prp2 = page->list;
+	else if (off + len > NVQ_CTRL_PAGE)
+		*prp2 = page[1].dma;
 }
 
 /*
@@ -182,9 +188,9 @@ static noinline int nvq_stage_other(const struct nvq_stage_ctx *c,
 }
 
 /*
- * Builds SQ entry @sqe (8 words) from the copy @s.  0, or why not: -EOPNOTSUPP,
- * -EACCES, -EINVAL (see NVQ_IOC_SUBMIT).  The command id is the caller's to
- * check.
+ * Builds the rest of SQ entry @sqe (8 words) from the copy @s, what
+ * nvq_stage_pass() left.  0, or why not: -EOPNOTSUPP, -EACCES, -EINVAL (see
+ * NVQ_IOC_SUBMIT).  The command id is the caller's to check.
  */
 static __always_inline int nvq_stage_build(const struct nvq_stage_ctx *c,
 					   const struct nvq_staged *s,
@@ -221,15 +227,12 @@ static __always_inline int nvq_stage_build(const struct nvq_stage_ctx *c,
 	}
 	if (unlikely(err))
 		return err;
-	/* fused bits, PSDT and the metadata pointer are 0 by construction */
+	/* fused bits and PSDT are 0 by construction */
 	sqe[0] = cpu_to_le64(s->dw0 & ~0xff00ULL);
-	sqe[1] = cpu_to_le64(s->dw2);
-	sqe[2] = 0;
 	sqe[3] = cpu_to_le64(prp1);
 	sqe[4] = cpu_to_le64(prp2);
 	sqe[5] = cpu_to_le64(s->dw10);
 	sqe[6] = cpu_to_le64(s->dw12);
-	sqe[7] = cpu_to_le64(s->dw14);
 	return 0;
 }
 

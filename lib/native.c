@@ -62,7 +62,7 @@ static void start_afresh(struct nvq_native *n)
 {
 	n->sq_tail = 0;
 	n->sq_sent = 0;
-	n->cq_head = 0;
+	n->cq_base = 0;
 	n->cq_index = 0;
 	n->cq_phase = 1;
 }
@@ -72,7 +72,7 @@ static int submit_from(struct nvq_native *n)
 	uint32_t first = n->sq_sent & n->sq_mask, nr = nvq_native_staged(n);
 	struct nvq_submit_from from = {
 		.sqes = (uintptr_t)&n->sq[first],
-		.cq_head = n->cq_head,
+		.cq_head = nvq_native_read(n),
 	};
 	int ret;
 

@@ -52,10 +52,10 @@ struct nvq_native {
 	uint64_t nsid_word;		/* nsid where a command has it */
 	uint32_t sq_mask;
 	uint32_t sq_tail;		/* staged up to here */
-	uint32_t cq_head;		/* read so far */
 	uint32_t cq_index;		/* the next entry, and its phase */
-	uint32_t cq_phase;
 	uint32_t depth;
+	uint32_t cq_phase;
+	uint32_t cq_base;		/* entries read before the ring's last wrap */
 	uint32_t sq_sent;		/* accepted up to here */
 	bool readonly;			/* sq is our own memory */
 	int fd;
@@ -183,10 +183,17 @@ void nvq_native_drop(struct nvq_native *n);
 
 /* ---- Submission by ioctl --------------------------------------------------- */
 
+/* Completions read so far, modulo 2^32. */
+static inline uint32_t nvq_native_read(const struct nvq_native *n)
+{
+	return n->cq_base + n->cq_index;
+}
+
 /* Tells the kernel how far commands are staged and completions read. */
 static inline void nvq_native_publish(struct nvq_native *n)
 {
-	__atomic_store_n(&n->upage->cq_head, n->cq_head, __ATOMIC_RELAXED);
+	__atomic_store_n(&n->upage->cq_head, nvq_native_read(n),
+			 __ATOMIC_RELAXED);
 	/* release: after the commands below it */
 	__atomic_store_n(&n->upage->sq_tail, n->sq_tail, __ATOMIC_RELEASE);
 }
@@ -240,10 +247,10 @@ static inline const struct nvq_cqe *nvq_native_next(struct nvq_native *n)
 	if ((le16toh(__atomic_load_n(&c->status, __ATOMIC_ACQUIRE)) & 1) !=
 	    n->cq_phase)
 		return NULL;
-	n->cq_head++;
-	if (++n->cq_index == n->depth) {
+	if (__builtin_expect(++n->cq_index == n->depth, 0)) {
 		n->cq_index = 0;
 		n->cq_phase ^= 1;
+		n->cq_base += n->depth;
 	}
 	return c;
 }

@@ -21,7 +21,7 @@
 struct model {
 	struct nvq_stage_ctx ctx;
 	struct nvq_buf_view views[8];
-	u64 dma[MODEL_BUFS][MODEL_PAGES];
+	struct nvq_buf_page table[MODEL_BUFS][MODEL_PAGES];
 	struct nvq_buf_list lists[MODEL_BUFS][MODEL_LISTS];
 	__le64 entries[MODEL_BUFS][MODEL_LISTS][NVQ_PRP_LIST_MAX];
 	unsigned int pages[MODEL_BUFS];
@@ -54,10 +54,11 @@ static inline void model_buf(struct model *m, unsigned int b,
 		m->lists[b][i].va = m->entries[b][i];
 		m->lists[b][i].dma = model_list(b, i);
 	}
-	for (i = 0; i < pages; i++)
-		m->dma[b][i] = model_page(b, i);
-	m->views[b].pages = m->dma[b];
-	m->views[b].lists = m->lists[b];
+	for (i = 0; i < pages; i++) {
+		m->table[b][i].dma = model_page(b, i);
+		m->table[b][i].list = model_list(b, i / 256) + (i % 256 + 1) * 8;
+	}
+	m->views[b].pages = m->table[b];
 	m->views[b].len = len;
 	m->views[b].start = start;
 	m->views[b].readonly = readonly;
@@ -166,7 +167,7 @@ static inline u64 model_fetch(const struct model *m, u64 addr)
 	unsigned int b, i;
 
 	for (b = 0; b < MODEL_BUFS; b++)
-		for (i = 0; i < MODEL_LISTS && m->views[b].lists; i++)
+		for (i = 0; i < MODEL_LISTS && m->views[b].len; i++)
 			if (addr >= model_list(b, i) &&
 			    addr < model_list(b, i) + 4096)
 				return le64_to_cpu(m->entries[b][i]
@@ -241,6 +242,7 @@ static inline const char *model_run(const struct model *m, const __le64 *w)
 
 	memset(sqe, 0xa5, sizeof(sqe));
 	nvq_stage_read(&s, w);
+	nvq_stage_pass(w, sqe);
 	err = nvq_stage_build(&m->ctx, &s, sqe);
 	if (!err != model_accepts(m, w))
 		return err ? "refused what is right" : "accepted what is wrong";

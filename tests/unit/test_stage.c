@@ -35,6 +35,7 @@ static int run(const __le64 *w)
 	if (wrong)
 		fail_msg("%s", wrong);
 	nvq_stage_read(&s, w);
+	nvq_stage_pass(w, sqe);
 	return nvq_stage_build(&m.ctx, &s, sqe);
 }
 
