@@ -309,18 +309,32 @@ int nvq_native_wait(struct nvq_native *n, unsigned int want,
 
 int nvq_native_resync(struct nvq_native *n, struct nvq_error *err)
 {
+	uint32_t staged = nvq_native_staged(n), i;
+	struct nvq_sqe *kept;
+
+	/* the kernel forgets what is staged, and counts from 0 again */
+	kept = calloc(staged + 1, sizeof(*kept));
+	if (!kept)
+		return nvq_fail(err, -ENOMEM, "out of memory");
+	for (i = 0; i < staged; i++)
+		kept[i] = n->sq[(n->sq_sent + i) & n->sq_mask];
 	if (n->readonly) {
 		/* no page to say it on; refused, but the head is taken */
 		submit_from(n);
 	} else {
 		nvq_native_publish(n);
 	}
-	if (ioctl(n->fd, NVQ_IOC_RESYNC))
+	if (ioctl(n->fd, NVQ_IOC_RESYNC)) {
+		free(kept);
 		return nvq_fail(err, -errno, "%s: going on after a reset: %s",
 				n->q->name,
 				errno == EBUSY ? "not all completions were read" :
 						 strerror(errno));
+	}
 	start_afresh(n);
+	for (; n->sq_tail < staged; n->sq_tail++)
+		n->sq[n->sq_tail] = kept[n->sq_tail];
+	free(kept);
 	return 0;
 }
 

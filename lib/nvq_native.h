@@ -292,8 +292,8 @@ static inline uint32_t nvq_native_stopped(const struct nvq_native *n)
 
 /*
  * nvq_native_resync() - go on after a reset: all completions have been read
- * (-EBUSY otherwise); what is staged and was not accepted is gone, and staged
- * again by the caller.  Buffers stay registered.  Returns 0, -EBUSY, -ENODEV.
+ * (-EBUSY otherwise).  What is staged stays so, and buffers stay registered.
+ * Returns 0, -EBUSY, -ENODEV, -ENOMEM.
  */
 int nvq_native_resync(struct nvq_native *n, struct nvq_error *err);
 
