@@ -193,10 +193,10 @@ static int select_ns(struct nvq_queue *q, void __user *arg)
 /* Submits, and waits if asked to. */
 static long submit(struct nvq_queue *q, struct file *file, void __user *arg)
 {
-	struct nvq_submit s;
+	struct nvq_submit s = { 0 };
 	int ret, err;
 
-	if (copy_from_user(&s, arg, sizeof(s)))
+	if (arg && copy_from_user(&s, arg, sizeof(s)))
 		return -EFAULT;
 	if (s.reserved)
 		return -EINVAL;

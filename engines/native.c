@@ -64,20 +64,27 @@ static inline void stage_rw(struct nvqueue_job *job, struct nvqueue_file *nf,
 		     (char *)io_u->xfer_buf - job->region);
 }
 
-static void __attribute__((noinline)) stage_other(struct nvqueue_job *job,
+/* False: it cannot be, and has failed. */
+static bool __attribute__((noinline)) stage_other(struct thread_data *td,
 						  struct nvqueue_file *nf,
-						  const struct io_u *io_u)
+						  struct io_u *io_u)
 {
+	struct nvqueue_job *job = td->io_ops_data;
 	unsigned int slot = io_u->index;
 
 	if (io_u->ddir != DDIR_TRIM) {
 		nvq_stage_flush(&nf->n, slot);
-		return;
+		return true;
+	}
+	if ((io_u->offset | io_u->xfer_buflen) & nf->lba_mask) {
+		nvqueue_failed(td, io_u, -EINVAL);
+		return false;
 	}
 	job->ranges[slot].nlb = htole32(io_u->xfer_buflen >> nf->q.lba_shift);
 	job->ranges[slot].slba = htole64(io_u->offset >> nf->q.lba_shift);
 	nvq_stage_deallocate(&nf->n, slot, 1, nf->ranges_buf,
 			     slot * sizeof(job->ranges[0]));
+	return true;
 }
 
 /* A reset ended everything under way: read it, then begin anew. */
@@ -186,25 +193,15 @@ static enum fio_q_status run_one(struct thread_data *td, struct nvqueue_file *nf
 				 struct io_u *io_u)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	struct io_u *done;
 
-	job->nr_batch = 0;
 	job->submitted++;
 	if (likely(nf->q.geo.kind == NVQ_KIND_POLL &&
-		   job->submit == NVQUEUE_SUBMIT_IOCTL)) {
-		if (likely(nvq_native_submit(&nf->n) == 1)) {
-			while (!nvq_native_has(&nf->n, 1)) {
-				if (nvq_native_wait(&nf->n, 1, WAIT_MS))
-					break;
-			}
-		}
-	}
-	if (nvqueue_native_getevents(td, 1, 1) < 0) {
+		   job->submit == NVQUEUE_SUBMIT_IOCTL &&
+		   nvq_native_submit(&nf->n) == 1 &&
+		   !nvq_native_wait(&nf->n, 1, WAIT_MS)))
+		ended(td, nvq_native_next(&nf->n));
+	else if (nvqueue_native_getevents(td, 1, 1) < 0)
 		io_u->error = ENODEV;
-		return FIO_Q_COMPLETED;
-	}
-	done = job->events[0];
-	(void)done; /* there is no other */
 	io_u_mark_submit(td, 1);
 	io_u_mark_complete(td, 1);
 	return FIO_Q_COMPLETED;
@@ -215,11 +212,18 @@ enum fio_q_status nvqueue_native_queue(struct thread_data *td, struct io_u *io_u
 	struct nvqueue_job *job = td->io_ops_data;
 	struct nvqueue_file *nf = FILE_ENG_DATA(io_u->file);
 
-	if (likely(io_u->ddir <= DDIR_WRITE))
+	if (likely(io_u->ddir <= DDIR_WRITE)) {
+		/* a replayed log, say */
+		if (unlikely((io_u->offset | io_u->xfer_buflen) &
+			     nf->lba_mask)) {
+			nvqueue_failed(td, io_u, -EINVAL);
+			return FIO_Q_COMPLETED;
+		}
 		stage_rw(job, nf, io_u);
-	else
-		stage_other(job, nf, io_u);
-	if (job->one)
+	} else if (!stage_other(td, nf, io_u)) {
+		return FIO_Q_COMPLETED;
+	}
+	if (unlikely(job->one))
 		return run_one(td, nf, io_u);
 	job->batch[job->nr_batch++] = io_u;
 	return FIO_Q_QUEUED;
@@ -246,6 +250,28 @@ int nvqueue_native_commit(struct thread_data *td)
 
 /* ---- Completion -------------------------------------------------------------- */
 
+/* The same where @max are known to be there, in one file: no look at each. */
+static unsigned int collect_all(struct thread_data *td, unsigned int max)
+{
+	struct nvqueue_job *job = td->io_ops_data;
+	struct nvq_native *n = &job->files[0]->n;
+	struct io_u **io_us = job->io_us, **e = job->events, **end = e + max;
+
+	while (e < end) {
+		const struct nvq_cqe *c = nvq_native_entry(n);
+		unsigned int run = nvq_native_run(n, end - e);
+		struct io_u **stop = e + run;
+
+		for (; e < stop; e++, c++) {
+			*e = io_us[nvq_native_cid(c)];
+			if (unlikely(nvq_native_res(c)))
+				nvqueue_failed(td, *e, nvq_native_res(c));
+		}
+		nvq_native_skip(n, run);
+	}
+	return max;
+}
+
 /* Into events[@n ...], up to @max; returns how many are there. */
 static unsigned int collect(struct thread_data *td, unsigned int n,
 			    unsigned int max)
@@ -256,6 +282,9 @@ static unsigned int collect(struct thread_data *td, unsigned int n,
 
 	while (unlikely(job->nr_kept) && n < max)
 		job->events[n++] = job->kept[--job->nr_kept];
+	if (likely(!n && max && job->nr_files == 1 &&
+		   nvq_native_has(&job->files[0]->n, max)))
+		return collect_all(td, max);
 	for (i = 0; i < job->nr_files; i++) {
 		struct nvqueue_file *nf = job->files[i];
 
@@ -377,6 +406,8 @@ static int register_memory(struct thread_data *td, struct nvqueue_file *nf)
 	struct nvq_error err;
 	int ret;
 
+	if (!td->orig_buffer && (td_read(td) || td_write(td)))
+		return 1; /* fio got no memory, and has said so */
 	if (td_read(td) || td_write(td)) {
 		job->region = job->io_us[0]->buf;
 		end += td_max_bs(td);

@@ -90,16 +90,17 @@ static enum fio_q_status nvqueue_queue(struct thread_data *td,
 				       struct io_u *io_u)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	const struct nvqueue_file *nf = FILE_ENG_DATA(io_u->file);
+	const struct nvqueue_file *nf;
 
-	fio_ro_check(td, io_u);
+	/* fio has checked that a job with --readonly writes nothing */
+	if (likely(nvqueue_is_native(job)))
+		return nvqueue_native_queue(td, io_u);
+	nf = FILE_ENG_DATA(io_u->file);
 	if (unlikely((io_u->offset | io_u->xfer_buflen) & nf->lba_mask) &&
 	    ddir_rw(io_u->ddir)) {
 		nvqueue_failed(td, io_u, -EINVAL); /* a replayed log, say */
 		return FIO_Q_COMPLETED;
 	}
-	if (likely(nvqueue_is_native(job)))
-		return nvqueue_native_queue(td, io_u);
 	if (likely(job->slots_stay && io_u->ddir <= DDIR_WRITE))
 		prep_rw(job, nf, io_u, io_u->xfer_buf, io_u->xfer_buflen);
 	else

@@ -225,7 +225,7 @@ int nvq_native_submit(struct nvq_native *n)
 		ret = submit_from(n);
 	} else {
 		nvq_native_publish(n);
-		ret = ioctl(n->fd, NVQ_IOC_SUBMIT, &n->all);
+		ret = ioctl(n->fd, NVQ_IOC_SUBMIT, NULL);
 		if (ret < 0)
 			ret = -errno;
 	}

@@ -61,7 +61,6 @@ struct nvq_native {
 	int fd;
 	struct nvq_upage *upage;	/* NULL: a read-only descriptor */
 	const struct nvq_kpage *kpage;
-	struct nvq_submit all;		/* all staged, wait for nothing */
 	struct nvq_native_stats stats;
 	struct nvq *q;
 };
@@ -253,6 +252,34 @@ static inline const struct nvq_cqe *nvq_native_next(struct nvq_native *n)
 		n->cq_base += n->depth;
 	}
 	return c;
+}
+
+/*
+ * Where nvq_native_has() has said that @want are there, they can be read without
+ * a look at each: nvq_native_entry() is the next, nvq_native_run() says how many
+ * of them lie behind each other (the queue wraps), nvq_native_skip() reads so
+ * many.
+ */
+static inline const struct nvq_cqe *nvq_native_entry(const struct nvq_native *n)
+{
+	return &n->cq[n->cq_index];
+}
+
+static inline uint32_t nvq_native_run(const struct nvq_native *n, uint32_t want)
+{
+	uint32_t left = n->depth - n->cq_index;
+
+	return want < left ? want : left;
+}
+
+static inline void nvq_native_skip(struct nvq_native *n, uint32_t run)
+{
+	n->cq_index += run;
+	if (n->cq_index == n->depth) {
+		n->cq_index = 0;
+		n->cq_phase ^= 1;
+		n->cq_base += n->depth;
+	}
 }
 
 /* Its command id, and its result: 0, or an NVMe status (nvq_status_text()). */

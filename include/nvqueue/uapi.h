@@ -239,7 +239,7 @@ struct nvq_sqe {
  * (0: the driver's I/O time-out; ETIME).  On irq queues only (EOPNOTSUPP).
  * One such wait at a time (EBUSY).
  */
-struct nvq_submit {
+struct nvq_submit {	/* NVQ_IOC_SUBMIT: NULL means all zeroes */
 	__u32 max;		/* take at most so many; 0: all */
 	__u32 wait;
 	__u32 timeout_ms;
