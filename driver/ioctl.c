@@ -190,12 +190,85 @@ static int select_ns(struct nvq_queue *q, void __user *arg)
 	return nvq_queue_select(q, nsid);
 }
 
+/* Submits, and waits if asked to. */
+static long submit(struct nvq_queue *q, struct file *file, void __user *arg)
+{
+	struct nvq_submit s = { 0 };
+	int ret, err;
+
+	if (arg && copy_from_user(&s, arg, sizeof(s)))
+		return -EFAULT;
+	if (s.reserved)
+		return -EINVAL;
+	if (s.wait && q->kind != NVQ_KIND_IRQ)
+		return -EOPNOTSUPP;
+	err = READ_ONCE(q->native) ? 0 : nvq_native_get(q);
+	if (err)
+		return err;
+	ret = nvq_native_submit(q, s.max ?: U32_MAX,
+				file->f_mode & FMODE_WRITE, false);
+	if (ret < 0 || !s.wait)
+		return ret;
+	err = nvq_native_wait_sync(q, s.wait, s.timeout_ms);
+	return err ? err : ret;
+}
+
+static long submit_from(struct nvq_queue *q, struct file *file,
+			void __user *arg)
+{
+	struct nvq_submit_from s;
+	int err;
+
+	if (copy_from_user(&s, arg, sizeof(s)))
+		return -EFAULT;
+	if (memchr_inv(s.reserved, 0, sizeof(s.reserved)))
+		return -EINVAL;
+	err = nvq_native_get(q);
+	return err ? err : nvq_native_submit_from(q, &s,
+						  file->f_mode & FMODE_WRITE);
+}
+
+static long register_buf(struct nvq_queue *q, void __user *arg)
+{
+	struct nvq_register reg;
+	int err;
+
+	if (copy_from_user(&reg, arg, sizeof(reg)))
+		return -EFAULT;
+	err = nvq_native_get(q);
+	if (!err)
+		err = nvq_buf_register(q, &reg);
+	if (err)
+		return err;
+	if (!copy_to_user(arg, &reg, sizeof(reg)))
+		return 0;
+	nvq_buf_unregister(q, reg.index);
+	return -EFAULT;
+}
+
+static long unregister_buf(struct nvq_queue *q, void __user *arg)
+{
+	u32 index;
+
+	if (get_user(index, (u32 __user *)arg))
+		return -EFAULT;
+	return READ_ONCE(q->native) ? nvq_buf_unregister(q, index) : -ENOENT;
+}
+
+static long resync(struct nvq_queue *q)
+{
+	return READ_ONCE(q->native) ? nvq_native_resync(q) : -EINVAL;
+}
+
 long nvq_queue_ioctl(struct file *file, unsigned int op, unsigned long arg)
 {
 	struct nvq_queue *q = file->private_data;
 	void __user *p = (void __user *)arg;
 	int err;
 
+	/* first, as it is the fast path */
+	if (likely(op == NVQ_IOC_SUBMIT))
+		return submit(q, file, p);
 	switch (op) {
 	case NVQ_IOC_GEOMETRY:
 	case NVQ_IOC_SELECT_NS:
@@ -218,6 +291,14 @@ long nvq_queue_ioctl(struct file *file, unsigned int op, unsigned long arg)
 		return identify(q, p, false);
 	case NVME_IOCTL_ADMIN64_CMD:
 		return identify(q, p, true);
+	case NVQ_IOC_SUBMIT_FROM:
+		return submit_from(q, file, p);
+	case NVQ_IOC_REGISTER:
+		return register_buf(q, p);
+	case NVQ_IOC_UNREGISTER:
+		return unregister_buf(q, p);
+	case NVQ_IOC_RESYNC:
+		return resync(q);
 	case NVME_IOCTL_SUBMIT_IO:
 		return submit_io(q, file, p);
 	case NVME_IOCTL_IO_CMD:

@@ -251,6 +251,8 @@ static void take_ns(struct nvq_queue *q, const struct nvq_ns *ns)
 	/* release: who reads the key finds the namespace it stands for */
 	smp_store_release(&q->ns_key, nvq_ns_key(q->ns_key, ns));
 	q->stale = false;
+	if (q->native)
+		nvq_native_take_ns(q);
 	nvq_publish(q);
 }
 

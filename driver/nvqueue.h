@@ -49,6 +49,7 @@
 #include <nvqueue/uapi.h>
 
 #include "dptr.h"
+#include "stage.h"
 
 struct dma_pool;
 struct io_uring_cmd;
@@ -99,6 +100,7 @@ struct nvq_ring {
 	bool mapped;
 };
 
+bool nvq_dma_bounces(struct device *dev, dma_addr_t dma);
 int nvq_ring_alloc(struct nvq_ring *r, struct nvq_ctrl *ctrl, u16 qid,
 		   u16 depth);
 void nvq_ring_unmap(struct nvq_ring *r);
@@ -106,7 +108,13 @@ void nvq_ring_free(struct nvq_ring *r);
 void nvq_ring_reset(struct nvq_ring *r);
 void nvq_ring_push(struct nvq_ring *r, const struct nvme_command *cmd);
 void nvq_ring_kick(struct nvq_ring *r);
-void nvq_ring_ack(struct nvq_ring *r);
+void nvq_ring_ack_to(struct nvq_ring *r, u16 head);
+
+/* Gives back all that was consumed. */
+static inline void nvq_ring_ack(struct nvq_ring *r)
+{
+	nvq_ring_ack_to(r, r->cq_head);
+}
 
 /* True if the controller has posted the entry at the head. */
 static inline bool nvq_ring_pending(const struct nvq_ring *r)
@@ -204,6 +212,94 @@ int nvq_queue_select(struct nvq_queue *q, u32 nsid);
 int nvq_ns_freeze(struct nvq_ctrl *ctrl);
 void nvq_ns_thaw(struct nvq_ctrl *ctrl);
 
+/* ---------------------------------------------------- native.c, buffer.c */
+
+/* A command id of the native path: 8 bytes, one per depth. */
+struct nvq_nslot {
+	u32 deadline;		/* low half of jiffies */
+	u16 buf;
+	u8 state;		/* NVQ_SLOT_FREE, _INFLIGHT, _HELD by an Abort */
+	u8 abort;		/* NVQ_ABORT_* */
+};
+
+enum {
+	NVQ_ABORT_TRIED	= 1 << 0,	/* the command had one */
+	NVQ_ABORT_OUT	= 1 << 1,	/* it has not returned: keep the id */
+};
+
+/* A registered buffer; q->mutex, but for what its view holds. */
+struct nvq_buf {
+	struct page **pages;
+	u32 nr_pages;
+	u32 nr_lists;
+	struct nvq_buf_list *lists;
+	struct nvq_buf_page *table;
+	struct sg_table sgt;
+	struct mm_struct *mm;	/* charged */
+	bool readonly;
+	bool dma_mapped;
+};
+
+/*
+ * What a native file has besides its rings.  Made once, under q->mutex, and
+ * freed at the last close; q->lock guards the fields.
+ */
+struct nvq_native {
+	struct nvq_upage *upage;
+	const __le64 *staging;	/* 8 words an entry */
+	struct nvq_nslot *slots;
+	struct nvq_stage_ctx ctx;	/* ctx.bufs is views */
+	u32 stage_mask;
+	u32 sq_head;		/* staged commands accepted */
+	u32 posted;		/* completions harvested */
+	u32 consumed;		/* of these, read by user space as it says */
+	u32 acked;		/* of these, given back to the controller */
+	u32 sent;		/* commands submitted since the queue was made */
+	u16 cq_ack;		/* CQ index that acked stands for */
+	u32 timeout;		/* jiffies */
+
+	/* cold */
+	u64 dropped;
+	u32 nr_bufs;		/* of views and bufs, at most in use */
+	struct nvq_buf_view *views;
+	struct nvq_buf *bufs;
+	unsigned int staging_order;
+	struct page *staging_pages;
+	struct page *upage_page;
+	/* the one wait for completions */
+	void *waiter;		/* io_uring_cmd, or a struct nvq_waiter */
+	u32 wait_target;	/* posted that it waits for */
+	u16 wait_index;		/* CQ entry to look at, and its phase */
+	u8 wait_phase;
+	bool wait_sync;
+	unsigned long wait_deadline;
+};
+
+int nvq_native_get(struct nvq_queue *q);
+void nvq_native_free(struct nvq_queue *q);
+void nvq_native_end_all(struct nvq_queue *q, u16 status);
+bool nvq_native_expired(struct nvq_queue *q, u16 *cid, u32 max, u32 *nr,
+			bool *late);
+void nvq_native_aborted(struct nvq_queue *q, u16 cid);
+u32 nvq_native_harvest(struct nvq_queue *q);
+void nvq_native_take_ns(struct nvq_queue *q);
+void nvq_native_wake(struct nvq_queue *q, bool stopped);
+int nvq_native_submit(struct nvq_queue *q, u32 max, bool writable,
+		      bool nonblock);
+bool nvq_native_unread(struct nvq_queue *q);
+int nvq_native_submit_from(struct nvq_queue *q,
+			   const struct nvq_submit_from *from, bool writable);
+int nvq_native_wait_sync(struct nvq_queue *q, u32 want, u32 timeout_ms);
+int nvq_native_wait_uring(struct nvq_queue *q, u32 want, u32 timeout_ms,
+			  struct io_uring_cmd *cmd);
+int nvq_native_resync(struct nvq_queue *q);
+void nvq_native_irq(struct nvq_queue *q);
+
+int nvq_buf_register(struct nvq_queue *q, struct nvq_register *reg);
+int nvq_buf_unregister(struct nvq_queue *q, u32 index);
+void nvq_bufs_unmap(struct nvq_queue *q);
+void nvq_bufs_free(struct nvq_queue *q);
+
 /* ----------------------------------------------------------------- queue.c */
 
 enum nvq_slot_state {
@@ -282,6 +378,8 @@ struct nvq_queue {
 	u64 pass_seq;		/* see account() */
 	bool pass_open;
 	bool used;		/* a command was sent: the namespace is fixed */
+	bool resync;		/* native: stopped until the owner agrees */
+	struct nvq_native *native;	/* NULL: standard, or nothing yet */
 	u32 generation;
 	u32 ns_key;		/* nvq_ns_key() of ns, read without the lock */
 	struct nvq_ns ns;
@@ -319,7 +417,8 @@ void nvq_publish(struct nvq_queue *q);
 int nvq_sync(struct nvq_queue *q, struct nvq_io *io, u64 *result);
 void nvq_queue_bury(struct nvq_queue *q);
 
-/* uring.c: called by queue.c when a slot's command has ended */
+/* uring.c: called by queue.c and native.c when a command, a wait has ended */
+void nvq_uring_wait_done(struct io_uring_cmd *cmd, int res);
 void nvq_uring_end(struct nvq_queue *q, struct nvq_slot *slot);
 void nvq_uring_done_iopoll(struct io_uring_cmd *cmd, u16 status, u64 result);
 

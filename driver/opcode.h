@@ -23,27 +23,36 @@ enum nvq_len {
 };
 
 struct nvq_opcode {
-	u8 opcode;
 	u8 dir;
 	u8 len;
+	bool listed;
 	bool write;		/* needs a descriptor open for writing */
 };
 
-/* NVM command set 1.0 figure 13, zoned namespace command set 1.1 figure 23 */
-static const struct nvq_opcode nvq_opcodes[] = {
-	{ 0x00, NVQ_DIR_NONE, NVQ_LEN_NONE, false },	/* flush */
-	{ 0x01, NVQ_DIR_OUT,  NVQ_LEN_NLB,  true  },	/* write */
-	{ 0x02, NVQ_DIR_IN,   NVQ_LEN_NLB,  false },	/* read */
-	{ 0x04, NVQ_DIR_NONE, NVQ_LEN_NONE, true  },	/* write uncorrectable */
-	{ 0x05, NVQ_DIR_OUT,  NVQ_LEN_NLB,  false },	/* compare */
-	{ 0x08, NVQ_DIR_NONE, NVQ_LEN_NONE, true  },	/* write zeroes */
-	{ 0x09, NVQ_DIR_OUT,  NVQ_LEN_NR16, true  },	/* dataset management */
-	{ 0x0c, NVQ_DIR_NONE, NVQ_LEN_NONE, false },	/* verify */
-	{ 0x19, NVQ_DIR_OUT,  NVQ_LEN_COPY, true  },	/* copy */
-	{ 0x79, NVQ_DIR_NONE, NVQ_LEN_NONE, true  },	/* zone mgmt send */
-	{ 0x7a, NVQ_DIR_IN,   NVQ_LEN_NUMD, false },	/* zone mgmt receive */
-	{ 0x7d, NVQ_DIR_OUT,  NVQ_LEN_NLB,  true  },	/* zone append */
+#define OP(_dir, _len, _write) \
+	{ .dir = NVQ_DIR_##_dir, .len = NVQ_LEN_##_len, \
+	  .listed = true, .write = _write }
+
+/*
+ * NVM command set 1.0 figure 13, zoned namespace command set 1.1 figure 23.  By
+ * opcode, so that the native path needs no search.
+ */
+static const struct nvq_opcode nvq_opcodes[256] = {
+	[0x00] = OP(NONE, NONE, false),	/* flush */
+	[0x01] = OP(OUT, NLB, true),	/* write */
+	[0x02] = OP(IN, NLB, false),	/* read */
+	[0x04] = OP(NONE, NONE, true),	/* write uncorrectable */
+	[0x05] = OP(OUT, NLB, false),	/* compare */
+	[0x08] = OP(NONE, NONE, true),	/* write zeroes */
+	[0x09] = OP(OUT, NR16, true),	/* dataset management */
+	[0x0c] = OP(NONE, NONE, false),	/* verify */
+	[0x19] = OP(OUT, COPY, true),	/* copy */
+	[0x79] = OP(NONE, NONE, true),	/* zone management send */
+	[0x7a] = OP(IN, NUMD, false),	/* zone management receive */
+	[0x7d] = OP(OUT, NLB, true),	/* zone append */
 };
+
+#undef OP
 
 /* Zone Send Action "Set Zone Descriptor Extension" carries data. */
 #define NVQ_ZSA_SET_DESC_EXT	0x10
@@ -51,15 +60,12 @@ static const struct nvq_opcode nvq_opcodes[] = {
 /* NULL: not in the table. */
 static inline const struct nvq_opcode *nvq_opcode_find(u8 opcode, u32 cdw13)
 {
-	size_t i;
+	const struct nvq_opcode *op = &nvq_opcodes[opcode];
 
 	/* The one action of a listed opcode whose length is not derivable. */
 	if (opcode == 0x79 && (cdw13 & 0xff) == NVQ_ZSA_SET_DESC_EXT)
 		return NULL;
-	for (i = 0; i < ARRAY_SIZE(nvq_opcodes); i++)
-		if (nvq_opcodes[i].opcode == opcode)
-			return &nvq_opcodes[i];
-	return NULL;
+	return op->listed ? op : NULL;
 }
 
 /*

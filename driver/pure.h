@@ -8,6 +8,7 @@
 
 #ifdef __KERNEL__
 #include <linux/build_bug.h>
+#include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/types.h>
 #include <asm/byteorder.h>
@@ -28,6 +29,11 @@ typedef __u64 u64;
 #define cpu_to_le32(x)	((__le32)htole32(x))
 #define le64_to_cpu(x)	le64toh((u64)(x))
 #define le32_to_cpu(x)	le32toh((u32)(x))
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+#define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))
+#define __always_inline	inline __attribute__((always_inline))
+#define noinline	__attribute__((noinline))
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #endif
 

@@ -93,28 +93,56 @@ static int map_pages(struct vm_area_struct *vma, struct page *first,
 	return 0;
 }
 
-static int queue_mmap(struct file *file, struct vm_area_struct *vma)
+/* Staging SQ and user page: shared, writable, and the file turns native. */
+static int mmap_writable(struct nvq_queue *q, struct vm_area_struct *vma,
+			 unsigned long off)
 {
-	struct nvq_queue *q = file->private_data;
-	unsigned long off = vma->vm_pgoff << PAGE_SHIFT;
+	int err;
 
-	/*
-	 * Shared and read-only, and so for ever: VM_MAYWRITE would let
-	 * mprotect undo it.  VM_MAYSHARE says MAP_SHARED; VM_SHARED is clear
-	 * on a read-only descriptor.
-	 */
+	if (!(vma->vm_flags & VM_MAYSHARE) || (vma->vm_flags & VM_EXEC))
+		return -EACCES;
+	err = nvq_native_get(q);
+	if (err)
+		return err;
+	nvq_vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP,
+			 VM_MAYEXEC);
+	if (off == NVQ_MMAP_UPAGE)
+		return map_pages(vma, q->native->upage_page, 1);
+	return map_pages(vma, q->native->staging_pages,
+			 1UL << q->native->staging_order);
+}
+
+/*
+ * Shared and read-only, and so for ever: VM_MAYWRITE would let mprotect undo
+ * it.  VM_MAYSHARE says MAP_SHARED; VM_SHARED is clear on a read-only
+ * descriptor.
+ */
+static int mmap_readonly(struct nvq_queue *q, struct vm_area_struct *vma,
+			 unsigned long off)
+{
 	if (!(vma->vm_flags & VM_MAYSHARE) ||
 	    (vma->vm_flags & (VM_WRITE | VM_EXEC)))
 		return -EACCES;
 	/* A forked child would keep the queue owned. */
 	nvq_vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP,
 			 VM_MAYWRITE | VM_MAYEXEC);
+	if (off == NVQ_MMAP_KPAGE)
+		return map_pages(vma, q->kpage_page, 1);
+	return map_pages(vma, q->ring.cq_pages, 1UL << q->ring.cq_order);
+}
+
+static int queue_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct nvq_queue *q = file->private_data;
+	unsigned long off = vma->vm_pgoff << PAGE_SHIFT;
+
 	switch (off) {
 	case NVQ_MMAP_CQ:
-		return map_pages(vma, q->ring.cq_pages,
-				 1UL << q->ring.cq_order);
 	case NVQ_MMAP_KPAGE:
-		return map_pages(vma, q->kpage_page, 1);
+		return mmap_readonly(q, vma, off);
+	case NVQ_MMAP_SQ:
+	case NVQ_MMAP_UPAGE:
+		return mmap_writable(q, vma, off);
 	default:
 		return -EINVAL;
 	}
@@ -127,7 +155,7 @@ static __poll_t queue_poll(struct file *file, poll_table *wait)
 
 	poll_wait(file, &q->wait, wait);
 	spin_lock_irq(&q->lock);
-	if (nvq_ring_pending(&q->ring))
+	if (q->native ? nvq_native_unread(q) : nvq_ring_pending(&q->ring))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (q->hw == NVQ_HW_DEAD)
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLHUP | EPOLLERR;

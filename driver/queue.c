@@ -35,6 +35,8 @@ void nvq_publish(struct nvq_queue *q)
 		return;
 	if (q->hw == NVQ_HW_DEAD)
 		state = NVQ_STATE_DEAD;
+	else if (q->resync)
+		state = NVQ_STATE_RESYNC;
 	else if (q->stale)
 		state = NVQ_STATE_STALE;
 	else if (q->hw != NVQ_HW_LIVE || q->frozen)
@@ -98,6 +100,8 @@ static int slot_get(struct nvq_queue *q, struct nvq_slot **slot)
 {
 	if (unlikely(q->hw == NVQ_HW_DEAD))
 		return -ENODEV;
+	if (unlikely(q->native))
+		return -EBUSY;
 	if (unlikely(q->stale))
 		return -ESTALE;
 	if (unlikely(q->hw != NVQ_HW_LIVE || q->frozen || q->free == NO_SLOT))
@@ -395,7 +399,9 @@ int nvq_reap(struct nvq_queue *q)
 	do {
 		b.nr = b.ended = 0;
 		spin_lock_irqsave(&q->lock, flags);
-		if (q->slots)
+		if (q->native)
+			total = nvq_native_harvest(q);
+		else if (q->slots)
 			harvest(q, &b);
 		wake = b.ended && (q->hw != NVQ_HW_LIVE || q->frozen);
 		spin_unlock_irqrestore(&q->lock, flags);
@@ -532,7 +538,13 @@ int nvq_poll(struct nvq_queue *q, struct nvq_slot *slot)
 /* Claims each interrupt: with a vector of its own nobody else can have. */
 irqreturn_t nvq_irq(int irq, void *data)
 {
-	nvq_reap(data);
+	struct nvq_queue *q = data;
+
+	/* set once while the file is open; the handlers lock and look again */
+	if (READ_ONCE(q->native))
+		nvq_native_irq(q);
+	else
+		nvq_reap(q);
 	return IRQ_HANDLED;
 }
 
@@ -631,6 +643,10 @@ void nvq_queue_end_all(struct nvq_queue *q, u16 status)
 	unsigned long flags;
 	u16 cid, at, phase;
 
+	if (q->native) {
+		nvq_native_end_all(q, status);
+		return;
+	}
 	nvq_reap(q);
 	spin_lock_irqsave(&q->lock, flags);
 	at = r->cq_head;
@@ -668,6 +684,7 @@ void nvq_queue_dma_done(struct nvq_queue *q)
 		return;
 	for (i = 0; i < q->ring.depth; i++)
 		nvq_list_free(q->ctrl, &q->slots[i].list);
+	nvq_bufs_unmap(q);
 	nvq_ring_unmap(&q->ring);
 }
 
@@ -695,6 +712,7 @@ int nvq_queue_create_hw(struct nvq_queue *q)
 	spin_lock_irqsave(&q->lock, flags);
 	if (q->hw != NVQ_HW_DEAD)
 		q->hw = NVQ_HW_LIVE;
+	q->resync = false;
 	nvq_publish(q);
 	spin_unlock_irqrestore(&q->lock, flags);
 	wake_up_all(&q->wait);
@@ -774,6 +792,7 @@ static void reset_counters(struct nvq_queue *q)
 	q->generation = 0;
 	q->used = false;
 	q->stale = false;
+	q->resync = false;
 }
 
 static int queue_open_locked(struct nvq_queue *q)
@@ -839,6 +858,7 @@ void nvq_queue_close(struct nvq_queue *q)
 		nvq_queue_end_all(q, NVQ_SC_HOST_ABORTED);
 		nvq_queue_dma_done(q);
 		nvq_queue_bury(q);
+		nvq_native_free(q);
 		queue_free(q);
 	}
 	mutex_unlock(&q->mutex);

@@ -146,6 +146,11 @@ static void queue_recover(struct nvq_queue *q)
 	}
 	q->on_ctrl = false;
 	nvq_queue_end_all(q, NVQ_SC_HOST_ABORTED);
+	if (q->native) {
+		dev_warn(&q->dev, "queue %u deleted, up to %u commands aborted by host; its owner recreates it (NVQ_IOC_RESYNC)\n",
+			 q->qid, lost);
+		return;
+	}
 	if (nvq_queue_create_hw(q)) {
 		nvq_reset_schedule(ctrl, "a timed out queue could not be created again",
 				   true);
@@ -156,6 +161,15 @@ static void queue_recover(struct nvq_queue *q)
 }
 
 /* ---------------------------------------------------------------- time-outs */
+
+/* The id may be used again. */
+static void abort_over(struct nvq_queue *q, u16 cid)
+{
+	if (q->native)
+		nvq_native_aborted(q, cid);
+	else
+		nvq_slot_aborted(q, &q->slots[cid]);
+}
 
 /*
  * The id stays out of use until the Abort has returned, or it could hit a
@@ -172,10 +186,9 @@ static void abort_cmd(struct nvq_queue *q, u16 cid)
 
 	err = nvq_admin_cmd(q->ctrl, &cmd, NULL, 0, NULL,
 			    nvq_admin_timeout * HZ);
-	dev_warn(&q->dev, "command id %u timed out after %u ms: abort %s (%d)\n",
-		 cid, jiffies_to_msecs(q->slots[cid].timeout),
+	dev_warn(&q->dev, "command id %u timed out: abort %s (%d)\n", cid,
 		 err ? "failed" : "sent", err);
-	nvq_slot_aborted(q, &q->slots[cid]);
+	abort_over(q, cid);
 }
 
 /* The ids out of time; @late: their abort did not help either. */
@@ -222,8 +235,9 @@ static bool any_expired(struct nvq_queue *q)
 static void queue_check(struct nvq_queue *q)
 {
 	u16 cid[4];
+	u32 max = min_t(u32, ARRAY_SIZE(cid), q->ctrl->acl + 1);
 	bool late = false;
-	u32 n, i, csts;
+	u32 n = 0, i, csts;
 	int found;
 
 	csts = readl(q->ctrl->bar + NVME_REG_CSTS);
@@ -237,6 +251,11 @@ static void queue_check(struct nvq_queue *q)
 				   true);
 		return;
 	}
+	if (q->native) {
+		if (!nvq_native_expired(q, cid, max, &n, &late))
+			return;
+		goto act;
+	}
 	if (!any_expired(q))
 		return;
 	/* A lost interrupt, or a poll queue that nobody polls. */
@@ -244,13 +263,13 @@ static void queue_check(struct nvq_queue *q)
 	if (found && q->kind == NVQ_KIND_IRQ)
 		dev_warn(&q->dev, "%d completions without an interrupt\n",
 			 found);
-	n = expired(q, cid, min_t(u32, ARRAY_SIZE(cid), q->ctrl->acl + 1),
-		    &late);
+	n = expired(q, cid, max, &late);
+act:
 	if (late)
 		queue_recover(q);
 	for (i = 0; i < n; i++)
 		if (late)
-			nvq_slot_aborted(q, &q->slots[cid[i]]);
+			abort_over(q, cid[i]);
 		else
 			abort_cmd(q, cid[i]);
 }
@@ -271,6 +290,7 @@ void nvq_watch(struct work_struct *work)
 		    READ_ONCE(q->ctrl->state) == NVQ_CTRL_LIVE)
 			queue_check(q);
 		nvq_queue_bury(q);
+		nvq_native_wake(q, false);
 		schedule_delayed_work(&q->watch, NVQ_WATCH_PERIOD);
 	}
 	mutex_unlock(&q->mutex);
@@ -367,7 +387,8 @@ static int restart_queue(struct nvq_queue *q, u16 granted)
 		dev_err(&q->dev, "the controller offers %u queues after the reset, queue %u is dead\n",
 			granted, q->qid);
 		queue_kill(q);
-	} else if (q->opened && q->hw != NVQ_HW_DEAD) {
+	} else if (q->opened && q->hw != NVQ_HW_DEAD && !q->native) {
+		/* a native owner first reads what ended, then says so */
 		err = nvq_queue_create_hw(q);
 	}
 	mutex_unlock(&q->mutex);

@@ -32,7 +32,7 @@ static void ring_put_pages(struct page *pages, unsigned int order)
  * IOMMU's DMA ops answer yes for every address, as they have sync callbacks;
  * they bounce parts of pages at most, and rings are whole ones.
  */
-static bool bounces(struct device *dev, dma_addr_t dma)
+bool nvq_dma_bounces(struct device *dev, dma_addr_t dma)
 {
 #ifdef CONFIG_IOMMU_API
 	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
@@ -63,7 +63,7 @@ static struct page *ring_pages(struct nvq_ctrl *ctrl, size_t bytes,
 	 * A mapping that lives as long as the queue is never synced, so one
 	 * that goes through a bounce buffer would never see the device.
 	 */
-	if (bounces(dev, *dma)) {
+	if (nvq_dma_bounces(dev, *dma)) {
 		dev_err(dev, "nvqueue: DMA to ring memory would bounce (swiotlb or non-coherent device); this driver needs direct access\n");
 		dma_unmap_page(dev, *dma, PAGE_SIZE << *order,
 			       DMA_BIDIRECTIONAL);
@@ -196,11 +196,11 @@ void nvq_ring_kick(struct nvq_ring *r)
 	r->sq_doorbells++;
 }
 
-/* Gives the consumed CQ entries back. */
-void nvq_ring_ack(struct nvq_ring *r)
+/* Gives the CQ entries before @head back to the controller. */
+void nvq_ring_ack_to(struct nvq_ring *r, u16 head)
 {
-	if (!shadow_write(r->cq_head, r->cq_shadow, r->cq_event))
+	if (!shadow_write(head, r->cq_shadow, r->cq_event))
 		return;
-	writel(r->cq_head, r->cq_db);
+	writel(head, r->cq_db);
 	r->cq_doorbells++;
 }

@@ -17,10 +17,13 @@ nvq_driver_c = \
 	recover.c \
 	sysfs.c \
 	ns.c \
-	nodes.c
+	nodes.c \
+	native.c \
+	buffer.c
 nvq_driver_h = \
 	nvqueue.h \
 	compat.h \
 	dptr.h \
 	opcode.h \
+	stage.h \
 	pure.h

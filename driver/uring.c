@@ -16,7 +16,10 @@
 
 /* Our part of struct io_uring_cmd. */
 struct nvq_pdu {
-	struct nvq_slot *slot;	/* IOPOLL: once issued; task: once ended */
+	union {
+		struct nvq_slot *slot;	/* IOPOLL: once issued; task: ended */
+		int res;		/* of a wait */
+	};
 };
 
 static struct nvq_pdu *pdu_of(struct io_uring_cmd *cmd)
@@ -106,11 +109,61 @@ static int issue(struct nvq_queue *q, struct io_uring_cmd *cmd,
 	return -EIOCBQUEUED;
 }
 
+/* ---------------------------------------------------------- the native path */
+
+static void wait_done(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	io_uring_cmd_done(cmd, pdu_of(cmd)->res, 0, issue_flags);
+}
+
+/* native.c: a wait for completions has ended; any context. */
+void nvq_uring_wait_done(struct io_uring_cmd *cmd, int res)
+{
+	pdu_of(cmd)->res = res;
+	io_uring_cmd_complete_in_task(cmd, wait_done);
+}
+
+/*
+ * NVQ_URING_SUBMIT.  Done means 0, never a count: a positive res would post a
+ * CQE in spite of IOSQE_CQE_SKIP_SUCCESS and break links.
+ */
+static int submit(struct nvq_queue *q, struct io_uring_cmd *cmd,
+		  unsigned int issue_flags)
+{
+	const struct nvq_submit *s = nvq_sqe_cmd(cmd);
+	u32 max = READ_ONCE(s->max), wait = READ_ONCE(s->wait);
+	u32 timeout_ms = READ_ONCE(s->timeout_ms);
+	int ret;
+
+	if (READ_ONCE(s->reserved))
+		return -EINVAL;
+	/* an IOPOLL ring would poll for it */
+	if (wait && (q->kind != NVQ_KIND_IRQ ||
+		     (issue_flags & IO_URING_F_IOPOLL)))
+		return -EOPNOTSUPP;
+	if (unlikely(!READ_ONCE(q->native))) {
+		ret = nvq_native_get(q);
+		if (ret)
+			return ret;
+	}
+	ret = nvq_native_submit(q, max ?: U32_MAX,
+				cmd->file->f_mode & FMODE_WRITE,
+				issue_flags & IO_URING_F_NONBLOCK);
+	if (ret < 0 || !wait)
+		return min(ret, 0);
+	ret = nvq_native_wait_uring(q, wait, timeout_ms, cmd);
+	if (ret < 0)
+		return ret;
+	return ret ? 0 : -EIOCBQUEUED;
+}
+
 int nvq_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct nvq_queue *q = cmd->file->private_data;
 	int err;
 
+	if (cmd->cmd_op == NVQ_URING_SUBMIT)
+		return submit(q, cmd, issue_flags);
 	err = check_ring(q, issue_flags);
 	if (err)
 		return err;

@@ -4,7 +4,8 @@
  *
  *	fio --ioengine=external:./libnvqueue.so --filename=/dev/nvq0poll0 ...
  *
- * This file is the I/O path: queue() fills an io_uring SQE, commit() hands a
+ * This file is the I/O path of submit=standard, and where the other one
+ * (native.c) branches off: queue() fills an io_uring SQE, commit() hands a
  * batch over in one system call, getevents() looks at the phase bit of the
  * mapped completion queue and enters the kernel when there is something.  What
  * is decided before the first I/O is in setup.c.
@@ -89,9 +90,12 @@ static enum fio_q_status nvqueue_queue(struct thread_data *td,
 				       struct io_u *io_u)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	const struct nvqueue_file *nf = FILE_ENG_DATA(io_u->file);
+	const struct nvqueue_file *nf;
 
-	fio_ro_check(td, io_u);
+	/* fio has checked that a job with --readonly writes nothing */
+	if (likely(nvqueue_is_native(job)))
+		return nvqueue_native_queue(td, io_u);
+	nf = FILE_ENG_DATA(io_u->file);
 	if (unlikely((io_u->offset | io_u->xfer_buflen) & nf->lba_mask) &&
 	    ddir_rw(io_u->ddir)) {
 		nvqueue_failed(td, io_u, -EINVAL); /* a replayed log, say */
@@ -158,6 +162,8 @@ static int nvqueue_commit(struct thread_data *td)
 	struct nvq_ring *r = &job->ring;
 	int ret;
 
+	if (likely(nvqueue_is_native(job)))
+		return nvqueue_native_commit(td);
 	while (nvq_queued(r)) {
 		unsigned int from = r->sq_sent;
 
@@ -221,6 +227,8 @@ static int nvqueue_getevents(struct thread_data *td, unsigned int min,
 	int ret;
 
 	(void)t; /* fio passes zero: min says whether to wait */
+	if (likely(nvqueue_is_native(job)))
+		return nvqueue_native_getevents(td, min, max);
 	nvq_advance(&job->ring, job->reaped);
 	job->reaped = 0;
 	if (likely(min))
@@ -236,9 +244,13 @@ static int nvqueue_getevents(struct thread_data *td, unsigned int min,
 static struct io_u *nvqueue_event(struct thread_data *td, int event)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	const struct io_uring_cqe *cqe = nvq_cqe(&job->ring, event);
-	struct io_u *io_u = (struct io_u *)(uintptr_t)cqe->user_data;
+	const struct io_uring_cqe *cqe;
+	struct io_u *io_u;
 
+	if (likely(nvqueue_is_native(job)))
+		return job->events[event];
+	cqe = nvq_cqe(&job->ring, event);
+	io_u = (struct io_u *)(uintptr_t)cqe->user_data;
 	if (unlikely(cqe->res))
 		nvqueue_failed(td, io_u, cqe->res);
 	return io_u;
@@ -304,6 +316,10 @@ static void print_stats(struct thread_data *td)
 
 	if (!o->queue_stats)
 		return;
+	if (nvqueue_is_native(job)) {
+		nvqueue_native_stats(td);
+		return;
+	}
 	log_info("nvqueue: %s: %s: %llu commands, %llu calls to submit, %llu to reap, %llu of them found nothing\n",
 		 td->o.name, job->nr_files ? job->files[0]->q.name : "no queue",
 		 (unsigned long long)s->submitted,
@@ -322,6 +338,7 @@ static void nvqueue_cleanup(struct thread_data *td)
 	print_stats(td);
 	nvqueue_sum_up_failures(td);
 	nvq_ring_exit(&job->ring);
+	nvqueue_native_stop(job);
 	for (i = 0; i < job->nr_files; i++) {
 		nvq_close(&job->files[i]->q);
 		free(job->files[i]);

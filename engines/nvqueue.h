@@ -7,6 +7,7 @@
 #define NVQUEUE_ENGINE_H
 
 #include <nvq.h>
+#include <nvq_native.h>
 
 #ifndef NVQ_FIO_VERSION
 #error "NVQ_FIO_VERSION must be the version string of the fio to load into"
@@ -21,6 +22,14 @@ enum nvqueue_map {
 	NVQUEUE_MAP_AUTO,
 	NVQUEUE_MAP_ALL,
 	NVQUEUE_MAP_SPREAD,
+};
+
+/* How commands get to the kernel. */
+enum nvqueue_submit {
+	NVQUEUE_SUBMIT_AUTO,
+	NVQUEUE_SUBMIT_NATIVE,		/* batches, by io_uring */
+	NVQUEUE_SUBMIT_IOCTL,		/* batches, by ioctl */
+	NVQUEUE_SUBMIT_STANDARD,	/* each by itself: passthrough */
 };
 
 struct nvqueue_options {
@@ -40,6 +49,7 @@ struct nvqueue_options {
 	unsigned int queue_offset;
 	unsigned int nsid;		/* 0: the default one */
 	unsigned int queue_stats;
+	unsigned int submit;		/* enum nvqueue_submit */
 };
 
 /* One file of a job; engine data of the fio_file. */
@@ -47,6 +57,9 @@ struct nvqueue_file {
 	struct nvq_info info;	/* as seen before the queue was opened */
 	struct nvq q;		/* open from init to cleanup of the job */
 	uint64_t lba_mask;	/* bits of a byte offset that must be 0 */
+	struct nvq_native n;	/* unless standard */
+	unsigned int buf;	/* of all io_us */
+	unsigned int ranges_buf;
 };
 
 /* What failed in one way: told once, counted after. */
@@ -66,6 +79,18 @@ struct nvqueue_job {
 	struct io_u **io_us;	/* by index, which is the slot */
 	struct iovec *iovecs;	/* nonvectored=0, fixedbufs */
 	struct nvq_dsm_range *ranges;	/* trim */
+	/* native.c */
+	enum nvqueue_submit submit;
+	bool one;		/* depth 1: queue() completes */
+	unsigned int hold_max;	/* commands held for want of batch options */
+	char *region;		/* the registered memory */
+	unsigned int nr_batch, nr_kept;
+	struct io_u **batch;	/* staged since the last flush */
+	struct io_u **kept;	/* ended, told by the next getevents() */
+	struct io_u **events;	/* what it told */
+	uint64_t submitted, waits;
+	struct nvq_native_ring nring;
+
 	struct nvqueue_file **files;
 	unsigned int nr_files;
 	unsigned int nr_failures;
@@ -80,6 +105,21 @@ extern struct fio_option nvqueue_options[];
 /* setup.c: everything that is decided before the first I/O */
 int nvqueue_setup(struct thread_data *td);
 int nvqueue_start(struct thread_data *td);
+
+/* native.c: the I/O path unless submit=standard */
+int nvqueue_native_start(struct thread_data *td);
+void nvqueue_native_stop(struct nvqueue_job *job);
+void nvqueue_native_stats(const struct thread_data *td);
+enum fio_q_status nvqueue_native_queue(struct thread_data *td,
+				       struct io_u *io_u);
+int nvqueue_native_commit(struct thread_data *td);
+int nvqueue_native_getevents(struct thread_data *td, unsigned int min,
+			     unsigned int max);
+
+static inline bool nvqueue_is_native(const struct nvqueue_job *job)
+{
+	return job->submit != NVQUEUE_SUBMIT_STANDARD;
+}
 
 /* failure.c */
 

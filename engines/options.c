@@ -109,6 +109,23 @@ struct fio_option nvqueue_options[] = {
 		.group = FIO_OPT_G_IOURING,
 	},
 	{
+		.name = "submit",
+		.lname = "Way of submission",
+		.type = FIO_OPT_STR,
+		.off1 = offsetof(struct nvqueue_options, submit),
+		.posval = {
+			{ .ival = "native", .oval = NVQUEUE_SUBMIT_NATIVE,
+			  .help = "A batch is one io_uring command", },
+			{ .ival = "native_ioctl", .oval = NVQUEUE_SUBMIT_IOCTL,
+			  .help = "A batch is one ioctl", },
+			{ .ival = "standard", .oval = NVQUEUE_SUBMIT_STANDARD,
+			  .help = "NVMe passthrough, an io_uring command each", },
+		},
+		.help = "How commands get to the kernel (default: native; native_ioctl at depth 1; standard with phase_check=0 or nonvectored=0)",
+		.category = FIO_OPT_C_ENGINE,
+		.group = FIO_OPT_G_IOURING,
+	},
+	{
 		.name = "queue_kind",
 		.lname = "Kind of queue",
 		.type = FIO_OPT_STR,

@@ -285,6 +285,20 @@ static int check_options(struct thread_data *td)
 			       "hipri=1 polls and queue_kind=irq has interrupts: drop one of them");
 		return 1;
 	}
+	if ((o->submit == NVQUEUE_SUBMIT_NATIVE ||
+	     o->submit == NVQUEUE_SUBMIT_IOCTL) &&
+	    (!o->nonvectored || !o->phase_check)) {
+		nvqueue_refuse(td, EINVAL,
+			       "%s needs submit=standard: native commands name registered memory, and their completions are read in user space",
+			       o->nonvectored ? "phase_check=0" :
+						"nonvectored=0");
+		return 1;
+	}
+	if (o->submit == NVQUEUE_SUBMIT_IOCTL && o->sqpoll_thread) {
+		nvqueue_refuse(td, EINVAL,
+			       "sqthread_poll=1 and submit=native_ioctl: there is no ring for a thread to poll; drop one of them");
+		return 1;
+	}
 	if (o->fixedbufs && !o->nonvectored) {
 		nvqueue_refuse(td, EINVAL,
 			       "fixedbufs=1 and nonvectored=0: a registered buffer cannot be given as an iovec; drop one of them");
@@ -397,22 +411,39 @@ int nvqueue_setup(struct thread_data *td)
 
 /* ---- In the job -------------------------------------------------------------- */
 
-static int open_queue(struct thread_data *td, struct fio_file *f)
+static int take_queue(struct thread_data *td, struct fio_file *f, int flags,
+		      struct nvq_error *err)
 {
 	const struct nvqueue_options *o = td->eo;
 	struct nvqueue_file *nf = FILE_ENG_DATA(f);
-	/* A job that only reads needs permission to read only. */
-	int flags = td_write(td) || td_trim(td) ? O_RDWR : O_RDONLY;
-	struct nvq_error err;
 	unsigned int nth;
-	int ret;
 
 	leader_of(td, &nth);
 	if (nf->info.kind == NVQ_KIND_CTRL)
-		ret = nvq_claim(&nf->q, f->file_name, kind_of(td, nf),
-				nth + o->queue_offset, flags, &err);
-	else
-		ret = nvq_open(&nf->q, f->file_name, flags, &err);
+		return nvq_claim(&nf->q, f->file_name, kind_of(td, nf),
+				 nth + o->queue_offset, flags, err);
+	return nvq_open(&nf->q, f->file_name, flags, err);
+}
+
+static int open_queue(struct thread_data *td, struct fio_file *f)
+{
+	const struct nvqueue_options *o = td->eo;
+	const struct nvqueue_job *job = td->io_ops_data;
+	struct nvqueue_file *nf = FILE_ENG_DATA(f);
+	bool writes = td_write(td) || td_trim(td);
+	int flags = O_RDWR;
+	struct nvq_error err;
+	int ret;
+
+	/*
+	 * The staging ring needs a descriptor open for writing; but a job that
+	 * only reads needs permission to read only.
+	 */
+	if (!writes && job->submit == NVQUEUE_SUBMIT_STANDARD)
+		flags = O_RDONLY;
+	ret = take_queue(td, f, flags, &err);
+	if (ret == -EACCES && !writes && flags == O_RDWR)
+		ret = take_queue(td, f, O_RDONLY, &err);
 	if (!ret && o->nsid)
 		ret = nvq_select_ns(&nf->q, o->nsid, &err);
 	if (ret) {
@@ -518,6 +549,19 @@ static void stop_section(struct thread_data *td)
 						    i));
 }
 
+static enum nvqueue_submit submit_of(const struct thread_data *td)
+{
+	const struct nvqueue_options *o = td->eo;
+
+	if (o->submit)
+		return o->submit;
+	if (!o->phase_check || !o->nonvectored)
+		return NVQUEUE_SUBMIT_STANDARD;
+	/* no batch to gather, and an ioctl costs less than a ring's command */
+	return td->o.iodepth == 1 && !o->sqpoll_thread ? NVQUEUE_SUBMIT_IOCTL :
+							 NVQUEUE_SUBMIT_NATIVE;
+}
+
 int nvqueue_start(struct thread_data *td)
 {
 	const struct nvqueue_options *o = td->eo;
@@ -531,12 +575,15 @@ int nvqueue_start(struct thread_data *td)
 	/* With create_serialize=0 fio calls it later than this. */
 	if (!td->o.create_serialize && nvqueue_setup(td))
 		return 1;
+	job->submit = submit_of(td);
 	/* a vector is prepared each time, and a trim alters its slot */
 	job->slots_stay = o->nonvectored && !td_trim(td);
 	if (open_queues(td)) {
 		stop_section(td);
 		return 1;
 	}
+	if (nvqueue_is_native(job))
+		return nvqueue_native_start(td);
 	if (init_ring(td))
 		return 1;
 	for (i = 0; i < td->o.iodepth; i++)

@@ -3,6 +3,7 @@
 # libnvq's sources.
 nvq_lib_c = \
 	lib/error.c \
+	lib/native.c \
 	lib/open.c \
 	lib/ring.c \
 	lib/status.c \

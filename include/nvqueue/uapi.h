@@ -51,7 +51,7 @@
 #include <linux/types.h>
 
 /* Raised when anything below changes its meaning or its layout. */
-#define NVQ_ABI_VERSION		1
+#define NVQ_ABI_VERSION		2
 
 #define NVQ_IOC_MAGIC		0xed
 
@@ -120,11 +120,19 @@ struct nvq_geometry {
 #define NVQ_MMAP_CQ		0x00000000UL	/* hardware CQ, 16 B entries */
 #define NVQ_MMAP_KPAGE		0x10000000UL	/* struct nvq_kpage */
 
+/*
+ * The native path only, writable (MAP_SHARED, descriptor open for writing):
+ * mapping either makes the file a native one.
+ */
+#define NVQ_MMAP_SQ		0x20000000UL	/* staging SQ, struct nvq_sqe */
+#define NVQ_MMAP_UPAGE		0x30000000UL	/* struct nvq_upage */
+
 enum nvq_state {
 	NVQ_STATE_LIVE		= 0,
 	NVQ_STATE_RECOVERING	= 1,	/* commands wait until it is over */
 	NVQ_STATE_STALE		= 2,	/* commands fail ESTALE */
 	NVQ_STATE_DEAD		= 3,	/* commands fail ENODEV */
+	NVQ_STATE_RESYNC	= 4,	/* native: ESTALE until NVQ_IOC_RESYNC */
 };
 
 /* struct nvq_kpage.cq_head: index in the low half, expected phase above it */
@@ -146,9 +154,12 @@ struct nvq_kpage {
 	__u32 cq_head;		/* NVQ_CQ_HEAD_* */
 	__u32 state;		/* enum nvq_state */
 	__u32 generation;
-	__u32 pad;
+	__u32 sq_head;		/* native: staged commands accepted so far */
 	__u64 completed;	/* commands ended since open, either way */
 	__u64 submitted;	/* commands accepted since open */
+	__s32 submit_error;	/* native: what stopped the last SUBMIT, or 0 */
+	__u32 pad;
+	__u64 dropped;		/* native: staged commands a RESYNC dropped */
 	/* statistics from here, the same numbers as in sysfs */
 	__u64 sq_doorbells;	/* MMIO writes to the SQ tail doorbell */
 	__u64 cq_doorbells;	/* MMIO writes to the CQ head doorbell */
@@ -158,7 +169,134 @@ struct nvq_kpage {
 	 */
 	__u64 reap_empty;
 	__u64 iopoll_empty;	/* iopoll callbacks that found nothing */
-	__u64 reserved[56];
+	__u64 reserved[54];
 };
+
+/* ---------------------------------------------------------- the native path */
+
+/*
+ * A file is native from the first mapping of NVQ_MMAP_SQ or NVQ_MMAP_UPAGE, the
+ * first NVQ_IOC_REGISTER or NVQ_IOC_SUBMIT_FROM; standard commands are EBUSY on
+ * it from then on, and these on a file that sent a standard command.
+ *
+ * User space writes commands into the staging SQ, picks their command ids
+ * (0..depth - 1, one in flight each), moves the tail and asks the kernel to take
+ * them: NVQ_URING_SUBMIT or NVQ_IOC_SUBMIT.  Completions show in the mapped CQ
+ * by their phase bit, which starts at 1 and toggles at each wrap; user space
+ * says in cq_head how many it has read.
+ *
+ * The two counters run freely, modulo 2^32.  The staging SQ has as many entries
+ * as the next power of two not below the queue's depth; entry n lies at n modulo
+ * that.
+ */
+struct nvq_upage {
+	__u32 sq_tail;		/* commands staged so far */
+	__u32 cq_head;		/* completions read so far */
+	__u64 reserved[7];
+};
+
+/*
+ * A staged command: an NVMe SQ entry that names a registered buffer where NVMe
+ * has a metadata pointer and PRPs.  The kernel reads each word once and builds
+ * its own entry; flags and what else is not listed here is ignored.
+ */
+struct nvq_sqe {
+	__u8 opcode;		/* one the kernel's table lists */
+	__u8 flags;		/* ignored */
+	__u16 cid;
+	__u32 nsid;		/* the file's */
+	__u32 cdw2;
+	__u32 cdw3;
+	__u64 ignored;
+	__u64 offset;		/* into the buffer, bytes, a multiple of 4 */
+	__u32 buf;		/* index NVQ_IOC_REGISTER gave */
+	__u32 length;		/* ignored: it follows from the command */
+	__u32 cdw10;
+	__u32 cdw11;
+	__u32 cdw12;
+	__u32 cdw13;
+	__u32 cdw14;
+	__u32 cdw15;
+};
+
+/*
+ * SUBMIT: takes what is staged, in order, until a command is refused or the
+ * queue is full; kpage.sq_head says how many were taken so far and
+ * kpage.submit_error what stopped it.  A refused command stays where it is:
+ * mend it, or move the tail back to sq_head.
+ *
+ * NVQ_IOC_SUBMIT returns how many it took, or the error if it took none;
+ * NVQ_URING_SUBMIT (any ring, no SQE128 needed) has res 0, or that error.
+ *
+ *	EINVAL	tail out of range; nsid, cid or buffer index out of range; offset
+ *		misaligned; the command's length is not within the buffer, is 0
+ *		or exceeds mdts; LBAs beyond the namespace
+ *	EBUSY	the command id is in flight
+ *	ENOSPC	the queue is full: consume completions, say so in cq_head
+ *	EACCES	the command writes, the descriptor is read-only; or it would
+ *		write to a buffer registered read-only
+ *	EOPNOTSUPP an opcode the table does not list
+ *	ESTALE	state STALE or RESYNC		ENODEV	dead
+ *
+ * @wait: complete only when so many unread completions are there (clamped to
+ * what is in flight), at the latest when the queue stops or after timeout_ms
+ * (0: the driver's I/O time-out; ETIME).  On irq queues only (EOPNOTSUPP).
+ * One such wait at a time (EBUSY).
+ */
+struct nvq_submit {	/* NVQ_IOC_SUBMIT: NULL means all zeroes */
+	__u32 max;		/* take at most so many; 0: all */
+	__u32 wait;
+	__u32 timeout_ms;
+	__u32 reserved;		/* 0 */
+};
+
+/*
+ * NVQ_IOC_SUBMIT_FROM: the same from the caller's memory, for who cannot map a
+ * writable ring (a read-only descriptor).  cq_head is passed here.
+ */
+struct nvq_submit_from {
+	__u64 sqes;		/* struct nvq_sqe [nr] */
+	__u32 nr;
+	__u32 cq_head;
+	__u32 reserved[4];	/* 0 */
+};
+
+/*
+ * NVQ_IOC_REGISTER: pins memory and maps it for DMA, until NVQ_IOC_UNREGISTER
+ * or the last close; charged to RLIMIT_MEMLOCK of the caller's mm.  Anonymous,
+ * shared (shmem) and hugetlb memory.
+ *
+ *	EINVAL	address not a multiple of 4, length 0, over 1 GiB or wrapping
+ *	EFAULT	not mapped, or not writable and NVQ_REG_READONLY was not given
+ *	EOPNOTSUPP file-backed or device memory; memory the device cannot reach
+ *		without a bounce buffer
+ *	ENOMEM	RLIMIT_MEMLOCK, memory	ENOSPC	all NVQ_MAX_BUFS in use
+ *	ENODEV	dead
+ */
+#define NVQ_MAX_BUFS		4096
+#define NVQ_REG_READONLY	(1 << 0)	/* commands only read it */
+
+struct nvq_register {
+	__u64 addr;
+	__u64 len;		/* bytes */
+	__u32 flags;		/* NVQ_REG_* */
+	__u32 index;		/* out */
+};
+
+#define NVQ_IOC_SUBMIT		_IOW(NVQ_IOC_MAGIC, 2, struct nvq_submit)
+#define NVQ_IOC_SUBMIT_FROM	_IOW(NVQ_IOC_MAGIC, 3, struct nvq_submit_from)
+#define NVQ_IOC_REGISTER	_IOWR(NVQ_IOC_MAGIC, 4, struct nvq_register)
+/* A __u32 index.  Waits for commands that use it to end.  ENOENT, EINTR */
+#define NVQ_IOC_UNREGISTER	_IOW(NVQ_IOC_MAGIC, 5, __u32)
+/*
+ * After a reset or a queue recovery (NVQ_STATE_RESYNC): the owner has read all
+ * completions and said so in cq_head (EBUSY otherwise).  Recreates the queue;
+ * both counters of the user page are 0 again, the CQ starts at entry 0 with
+ * phase 1, and staged commands that were not accepted are gone (kpage.dropped).
+ */
+#define NVQ_IOC_RESYNC		_IO(NVQ_IOC_MAGIC, 6)
+
+/* io_uring: a struct nvq_submit in the SQE's command area */
+#define NVQ_URING_SUBMIT	_IOW(NVQ_IOC_MAGIC, 2, struct nvq_submit)
 
 #endif /* _UAPI_NVQUEUE_H */

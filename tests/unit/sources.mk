@@ -67,3 +67,11 @@ tests_unit_test_opcode_SOURCES = tests/unit/test_opcode.c
 tests_unit_test_opcode_CPPFLAGS = $(nvq_driver_unit_cppflags)
 tests_unit_test_opcode_CFLAGS = $(nvq_unit_cflags)
 tests_unit_test_opcode_LDADD = $(CMOCKA_LIBS)
+
+nvq_units += tests/unit/test_stage
+
+tests_unit_test_stage_SOURCES = tests/unit/test_stage.c \
+	tests/unit/stage_model.h
+tests_unit_test_stage_CPPFLAGS = $(nvq_driver_unit_cppflags)
+tests_unit_test_stage_CFLAGS = $(nvq_unit_cflags)
+tests_unit_test_stage_LDADD = $(CMOCKA_LIBS)

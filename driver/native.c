@@ -1,0 +1,764 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The native path: batches of staged commands, one kernel entry each.
+ *
+ * SUBMIT takes what user space staged, validates and builds each command from
+ * its own copy (stage.h) and rings once.  On the way it harvests: ids whose CQEs
+ * have arrived are free again, and CQ entries that user space has read go back
+ * to the controller.  User space finds completions by itself in the mapped CQ.
+ *
+ * Indices that live in user memory (staged tail, consumed head) are read once a
+ * call and clamped to what we know; nothing a user can write is state.  q->lock
+ * guards everything here; making and freeing happen under q->mutex.
+ *
+ * Called by ioctl.c and uring.c (submit, wait, resync), qfile.c (mmap), queue.c
+ * and recover.c (end, close, time-outs).
+ */
+#include <linux/log2.h>
+#include <linux/nospec.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "nvqueue.h"
+
+/* Commands per hold of the lock. */
+#define HOLD_BATCH	256
+
+/* ----------------------------------------------------------- life and death */
+
+static void native_release(struct nvq_native *n)
+{
+	u32 i;
+
+	if (n->staging_pages)
+		for (i = 0; i < 1U << n->staging_order; i++)
+			__free_page(n->staging_pages + i);
+	if (n->upage_page)
+		__free_page(n->upage_page);
+	kvfree(n->slots);
+	kvfree(n->views);
+	kvfree(n->bufs);
+	kfree(n);
+}
+
+static struct nvq_native *native_alloc(struct nvq_queue *q)
+{
+	u32 entries = roundup_pow_of_two(q->ring.depth);
+	struct nvq_native *n;
+
+	BUILD_BUG_ON(sizeof(struct nvq_sqe) != sizeof(struct nvme_command));
+	BUILD_BUG_ON(sizeof(struct nvq_upage) != 64);
+	BUILD_BUG_ON(sizeof(struct nvq_nslot) != 8);
+	BUILD_BUG_ON(!is_power_of_2(NVQ_MAX_BUFS));
+	n = kzalloc(sizeof(*n), GFP_KERNEL);
+	if (!n)
+		return NULL;
+	n->staging_order = get_order(entries * sizeof(struct nvq_sqe));
+	n->staging_pages = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO,
+				       n->staging_order);
+	if (n->staging_pages)
+		split_page(n->staging_pages, n->staging_order);
+	n->upage_page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	/* beyond the depth they stay free: room for a masked index */
+	n->slots = kvcalloc(entries, sizeof(*n->slots), GFP_KERNEL);
+	n->views = kvcalloc(NVQ_MAX_BUFS, sizeof(*n->views), GFP_KERNEL);
+	n->bufs = kvcalloc(NVQ_MAX_BUFS, sizeof(*n->bufs), GFP_KERNEL);
+	if (!n->staging_pages || !n->upage_page || !n->slots || !n->views ||
+	    !n->bufs) {
+		native_release(n);
+		return NULL;
+	}
+	n->staging = page_address(n->staging_pages);
+	n->upage = page_address(n->upage_page);
+	n->stage_mask = entries - 1;
+	n->timeout = nvq_io_timeout * HZ;
+	n->ctx.bufs = n->views;
+	n->ctx.buf_mask = NVQ_MAX_BUFS - 1;
+	n->ctx.cid_mask = entries - 1;
+	n->ctx.max_xfer = q->ctrl->max_xfer;
+	n->ctx.guard = q->ctrl->guard.dma;
+	n->ctx.depth = q->ring.depth;
+	return n;
+}
+
+/* Under q->lock: what the format says now. */
+void nvq_native_take_ns(struct nvq_queue *q)
+{
+	struct nvq_stage_ctx *c = &q->native->ctx;
+
+	c->nsid = q->ns.nsid;
+	c->lba_shift = q->ns.lba_shift;
+	c->nsze = q->ns.nsze;
+}
+
+/*
+ * Makes the file a native one.  -EBUSY: it sent standard commands.  May be
+ * called again.
+ */
+int nvq_native_get(struct nvq_queue *q)
+{
+	struct nvq_native *n;
+	int err = 0;
+
+	mutex_lock(&q->mutex);
+	if (q->native)
+		goto unlock;
+	n = native_alloc(q);
+	if (!n) {
+		err = -ENOMEM;
+		goto unlock;
+	}
+	spin_lock_irq(&q->lock);
+	/* a standard command may be under way in another thread */
+	if (q->used) {
+		err = -EBUSY;
+	} else {
+		q->native = n;
+		q->used = true;
+		nvq_native_take_ns(q);
+	}
+	spin_unlock_irq(&q->lock);
+	if (err)
+		native_release(n);
+unlock:
+	mutex_unlock(&q->mutex);
+	return err;
+}
+
+/* The last close, q->mutex held, DMA over. */
+void nvq_native_free(struct nvq_queue *q)
+{
+	struct nvq_native *n = q->native;
+
+	if (!n)
+		return;
+	nvq_bufs_free(q);
+	spin_lock_irq(&q->lock);
+	q->native = NULL;
+	spin_unlock_irq(&q->lock);
+	if (!q->ctrl->leak)
+		native_release(n);
+}
+
+/* --------------------------------------------------------------- harvesting */
+
+static noinline void stray_cqe(struct nvq_queue *q, u16 cid)
+{
+	dev_warn_ratelimited(&q->dev, "the controller completed command id %u, which is not in flight; ignored\n",
+			     cid);
+}
+
+/*
+ * Under q->lock: frees the ids of the CQEs that have arrived from the head on, up
+ * to where the ring wraps.  Returns how many CQEs; *@stray: of these, nobody's.
+ */
+static __always_inline u32 harvest_run(struct nvq_queue *q, u32 *stray)
+{
+	struct nvq_native *n = q->native;
+	struct nvq_ring *r = &q->ring;
+	const struct nvme_completion *cqe = &r->cqes[r->cq_head];
+	const struct nvme_completion *end = r->cqes + r->depth;
+	u32 depth = n->ctx.depth, mask = n->ctx.cid_mask;
+	struct nvq_nslot *slots = n->slots;
+	u32 phase = r->cq_phase, cid, seen;
+
+	for (; cqe < end; cqe++) {
+		if ((le16_to_cpu(READ_ONCE(cqe->status)) & 1) != phase)
+			break;
+		/* The phase bit says that the rest of the entry is there. */
+		dma_rmb();
+		cid = READ_ONCE(cqe->command_id);
+		if (likely(cid < depth &&
+			   slots[cid & mask].state == NVQ_SLOT_INFLIGHT)) {
+			slots[cid & mask].state = NVQ_SLOT_FREE;
+			if (unlikely(slots[cid & mask].abort & NVQ_ABORT_OUT))
+				slots[cid & mask].state = NVQ_SLOT_HELD;
+			continue;
+		}
+		++*stray;
+		stray_cqe(q, cid);
+	}
+	seen = cqe - &r->cqes[r->cq_head];
+	r->cq_head += seen;
+	if (cqe == end) {
+		r->cq_head = 0;
+		r->cq_phase ^= 1;
+	}
+	return seen;
+}
+
+/* Under q->lock: frees the ids whose CQEs have arrived; how many CQEs. */
+u32 nvq_native_harvest(struct nvq_queue *q)
+{
+	u32 seen, stray = 0;
+
+	seen = harvest_run(q, &stray);
+	/* around the corner, once: no more than a ring full in one go */
+	if (!q->ring.cq_head && seen)
+		seen += harvest_run(q, &stray);
+	q->inflight -= seen - stray;
+	q->completed += seen - stray;
+	q->native->posted += seen;
+	return seen;
+}
+
+/* The CQ index @by entries further on. */
+static u16 cq_index_add(const struct nvq_ring *r, u32 index, u32 by)
+{
+	index += by;
+	return index < r->depth ? index : index - r->depth;
+}
+
+/*
+ * Under q->lock: what user space says it has read, never more than was posted.
+ * Nonsense costs its writer the entries it did not read.
+ */
+static void native_consume(struct nvq_native *n, u32 head)
+{
+	u32 said = head - n->consumed, most = n->posted - n->consumed;
+
+	n->consumed += min(said, most);
+}
+
+/*
+ * Under q->lock: gives read entries back.  A doorbell each time would double
+ * the doorbells, so it waits until a quarter of the CQ is at stake, or until
+ * the room is needed.
+ */
+static void native_ack(struct nvq_queue *q, bool needed)
+{
+	struct nvq_native *n = q->native;
+	u32 nr = n->consumed - n->acked;
+
+	if (!nr || (!needed && nr < q->ring.depth / 4U))
+		return;
+	n->acked += nr;
+	n->cq_ack = cq_index_add(&q->ring, n->cq_ack, nr);
+	nvq_ring_ack_to(&q->ring, n->cq_ack);
+}
+
+/* --------------------------------------------------------------- submission */
+
+/* Under q->lock. */
+static int native_check(struct nvq_queue *q)
+{
+	if (unlikely(q->hw == NVQ_HW_DEAD))
+		return -ENODEV;
+	if (unlikely(q->stale || q->resync))
+		return -ESTALE;
+	if (unlikely(q->hw != NVQ_HW_LIVE || q->frozen))
+		return -EAGAIN;
+	return 0;
+}
+
+/*
+ * Under q->lock: takes up to @nr commands that lie one after the other, from
+ * shared or copied memory, into SQ entries that do, too.  The controller does
+ * not look beyond the tail it was told, so a refused command leaves nothing
+ * behind.  Returns how many; *@err: why not all.
+ */
+static u32 native_take_run(struct nvq_native *n, const __le64 *entry,
+			   struct nvme_command *to, u32 nr, u32 deadline,
+			   int *err)
+{
+	const struct nvq_stage_ctx *c = &n->ctx;
+	const __le64 *end = entry + nr * 8;
+	__le64 *sqe = (__le64 *)to;
+	struct nvq_nslot *slot;
+	struct nvq_staged s;
+	u32 cid;
+	int ret;
+
+	for (; entry < end; entry += 8, sqe += 8) {
+		nvq_stage_read(&s, entry);
+		nvq_stage_pass(entry, sqe);
+		cid = nvq_stage_cid(&s);
+		if (unlikely(cid >= c->depth)) {
+			*err = -EINVAL;
+			break;
+		}
+		slot = &n->slots[cid & c->cid_mask];
+		if (unlikely(slot->state != NVQ_SLOT_FREE)) {
+			*err = -EBUSY;
+			break;
+		}
+		ret = nvq_stage_build(c, &s, sqe);
+		if (unlikely(ret)) {
+			*err = ret;
+			break;
+		}
+		slot->state = NVQ_SLOT_INFLIGHT;
+		slot->abort = 0;
+		slot->buf = s.buf;
+		slot->deadline = deadline;
+	}
+	return (sqe - (__le64 *)to) / 8;
+}
+
+/* Under q->lock: how many commands both rings have room for. */
+static u32 native_room(struct nvq_queue *q, u32 want)
+{
+	struct nvq_native *n = q->native;
+	u32 limit = q->ring.depth - 1;
+
+	/*
+	 * A command holds its SQ entry at most until its CQE, and needs room
+	 * for that until the entry is given back: one bound for both.
+	 */
+	if (n->sent - n->acked + want > limit)
+		native_ack(q, true);
+	return limit - (n->sent - n->acked);
+}
+
+struct native_batch {
+	const __le64 *base;	/* staging ring, or a copy */
+	u32 mask;		/* of its index */
+	u32 from;		/* free running index of the first */
+	u32 nr;
+};
+
+/* Under q->lock.  Returns how many were taken; *@err: why not all. */
+static u32 native_take_batch(struct nvq_queue *q, const struct native_batch *b,
+			     int *err)
+{
+	struct nvq_native *n = q->native;
+	struct nvq_ring *r = &q->ring;
+	u32 deadline = (u32)jiffies + n->timeout;
+	u32 room = native_room(q, b->nr), left = min(b->nr, room), taken = 0;
+
+	/* in runs that wrap neither here nor there */
+	for (*err = 0; left && !*err;) {
+		u32 from = (b->from + taken) & b->mask, nr, got;
+
+		nr = min3(left, r->depth - (u32)r->sq_tail,
+			  b->mask - from + 1);
+		got = native_take_run(n, b->base + from * 8,
+				      &r->sqes[r->sq_tail], nr, deadline, err);
+		taken += got;
+		left -= got;
+		r->sq_tail += got;
+		if (r->sq_tail == r->depth)
+			r->sq_tail = 0;
+	}
+	if (unlikely(!*err && b->nr > room))
+		*err = -ENOSPC;
+	n->sent += taken;
+	q->inflight += taken;
+	q->submitted += taken;
+	nvq_ring_kick(r);
+	return taken;
+}
+
+/* Under q->lock: the kernel page after a call. */
+static void native_publish(struct nvq_queue *q, int err)
+{
+	struct nvq_kpage *k = q->kpage;
+
+	WRITE_ONCE(k->submitted, q->submitted);
+	WRITE_ONCE(k->completed, q->completed);
+	WRITE_ONCE(k->submit_error, err);
+	WRITE_ONCE(k->sq_doorbells, q->ring.sq_doorbells);
+	WRITE_ONCE(k->cq_doorbells, q->ring.cq_doorbells);
+	/* last, release: who sees the head sees the error beside it */
+	smp_store_release(&k->sq_head, q->native->sq_head);
+}
+
+/* One hold of the lock.  Returns how many were taken, or the error. */
+static int native_hold(struct nvq_queue *q, u32 max, bool writable, bool *more)
+{
+	struct nvq_native *n = q->native;
+	struct native_batch b;
+	u32 staged, taken = 0;
+	int err;
+
+	spin_lock_irq(&q->lock);
+	n->ctx.writable = writable;
+	err = native_check(q);
+	if (unlikely(err))
+		goto unlock;
+	nvq_native_harvest(q);
+	native_consume(n, READ_ONCE(n->upage->cq_head));
+	native_ack(q, false);
+	/*
+	 * Acquire: the commands below the tail were written before it.  They
+	 * may still change under us; each word is read once.
+	 */
+	staged = smp_load_acquire(&n->upage->sq_tail) - n->sq_head;
+	if (unlikely(staged > n->stage_mask + 1)) {
+		err = -EINVAL;
+		goto publish;
+	}
+	b = (struct native_batch){
+		.base = n->staging,
+		.mask = n->stage_mask,
+		.from = n->sq_head,
+		.nr = min3(staged, max, (u32)HOLD_BATCH),
+	};
+	taken = native_take_batch(q, &b, &err);
+	n->sq_head += taken;
+	*more = taken == HOLD_BATCH && staged > taken && max > taken;
+publish:
+	native_publish(q, err);
+unlock:
+	spin_unlock_irq(&q->lock);
+	return taken ? taken : err;
+}
+
+/*
+ * Takes up to @max staged commands.  Returns how many, or the error if none
+ * was; a recovery or format change under way is waited out, killably.
+ */
+int nvq_native_submit(struct nvq_queue *q, u32 max, bool writable,
+		      bool nonblock)
+{
+	int ret, total = 0;
+	bool more;
+
+	for (;;) {
+		more = false;
+		ret = native_hold(q, max - total, writable, &more);
+		if (ret > 0)
+			total += ret;
+		if (likely(!more && ret != -EAGAIN))
+			return total ? total : ret;
+		if (ret != -EAGAIN)
+			continue;
+		if (total || nonblock)
+			return total ? total : -EAGAIN;
+		ret = wait_event_killable_timeout(q->wait,
+				READ_ONCE(q->hw) == NVQ_HW_DEAD ||
+				READ_ONCE(q->resync) ||
+				(READ_ONCE(q->hw) == NVQ_HW_LIVE &&
+				 !READ_ONCE(q->frozen)), q->native->timeout);
+		if (ret <= 0)
+			return ret ? -EINTR : -ETIMEDOUT;
+	}
+}
+
+/* The same from the caller's memory; a copy is a private copy already. */
+int nvq_native_submit_from(struct nvq_queue *q,
+			   const struct nvq_submit_from *from, bool writable)
+{
+	struct nvq_native *n = q->native;
+	u32 nr = min_t(u32, from->nr, HOLD_BATCH);
+	struct native_batch b = { .mask = HOLD_BATCH - 1, .nr = nr };
+	__le64 *copy;
+	int err;
+	u32 taken = 0;
+
+	copy = memdup_user(u64_to_user_ptr(from->sqes),
+			   nr * sizeof(struct nvq_sqe));
+	if (IS_ERR(copy))
+		return PTR_ERR(copy);
+	b.base = copy;
+	spin_lock_irq(&q->lock);
+	n->ctx.writable = writable;
+	err = native_check(q);
+	if (!err) {
+		nvq_native_harvest(q);
+		/* where SUBMIT and poll(2) look for it: there is no mapping */
+		WRITE_ONCE(n->upage->cq_head, from->cq_head);
+		native_consume(n, from->cq_head);
+		native_ack(q, false);
+		taken = native_take_batch(q, &b, &err);
+		native_publish(q, err);
+	}
+	spin_unlock_irq(&q->lock);
+	kfree(copy);
+	return taken ? taken : err;
+}
+
+/* ------------------------------------------------------------------ waiting */
+
+/* Under q->lock, for poll(2): is there what user space has not read? */
+bool nvq_native_unread(struct nvq_queue *q)
+{
+	struct nvq_native *n = q->native;
+
+	nvq_native_harvest(q);
+	native_consume(n, READ_ONCE(n->upage->cq_head));
+	return n->posted != n->consumed;
+}
+
+/* Under q->lock: has the entry the waiter asked for been written? */
+static bool wait_met(struct nvq_queue *q)
+{
+	struct nvq_native *n = q->native;
+	const struct nvme_completion *cqe = &q->ring.cqes[n->wait_index];
+
+	/* harvested already: the entry may have been reused since */
+	if ((s32)(n->posted - n->wait_target) >= 0)
+		return true;
+	return (le16_to_cpu(READ_ONCE(cqe->status)) & 1) == n->wait_phase;
+}
+
+/* Under q->lock: takes the waiter off. */
+static void *wait_take(struct nvq_native *n, bool *sync)
+{
+	void *w = n->waiter;
+
+	*sync = n->wait_sync;
+	n->waiter = NULL;
+	return w;
+}
+
+static void wait_tell(void *waiter, bool sync, int res)
+{
+	if (!waiter)
+		return;
+	if (sync)
+		complete(&((struct nvq_waiter *)waiter)->done);
+	else
+		nvq_uring_wait_done(waiter, res);
+}
+
+/*
+ * Any context: wakes the waiter if its time has come.  @stopped: whatever is
+ * there, as nothing more will come of itself.
+ */
+void nvq_native_wake(struct nvq_queue *q, bool stopped)
+{
+	unsigned long flags;
+	void *w = NULL;
+	bool sync = false;
+	int res = 0;
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (q->native && q->native->waiter) {
+		if (wait_met(q)) {
+			w = wait_take(q->native, &sync);
+		} else if (stopped) {
+			w = wait_take(q->native, &sync);
+			res = q->hw == NVQ_HW_DEAD ? -ENODEV : -ESTALE;
+		} else if (time_after(jiffies, q->native->wait_deadline)) {
+			w = wait_take(q->native, &sync);
+			res = -ETIME;
+		}
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	wait_tell(w, sync, res);
+}
+
+/*
+ * Under q->lock: arms for @want unread completions, clamped to what can come.
+ * 1: they are there already.
+ */
+static int wait_arm(struct nvq_queue *q, u32 want, u32 timeout_ms, void *w,
+		    bool sync)
+{
+	struct nvq_native *n = q->native;
+	struct nvq_ring *r = &q->ring;
+	u32 unread, ahead;
+
+	if (q->hw == NVQ_HW_DEAD)
+		return -ENODEV;
+	if (q->resync)
+		return -ESTALE;
+	if (n->waiter)
+		return -EBUSY;
+	nvq_native_harvest(q);
+	native_consume(n, READ_ONCE(n->upage->cq_head));
+	unread = n->posted - n->consumed;
+	want = min(want, unread + q->inflight);
+	if (want <= unread)
+		return 1;
+	/* that many entries beyond the last one harvested */
+	ahead = want - unread;
+	n->wait_target = n->posted + ahead;
+	n->wait_index = cq_index_add(r, r->cq_head, ahead - 1);
+	n->wait_phase = r->cq_phase ^
+			(r->cq_head + ahead - 1 >= r->depth);
+	n->wait_deadline = jiffies + nvq_timeout(timeout_ms, nvq_io_timeout);
+	n->wait_sync = sync;
+	n->waiter = w;
+	/*
+	 * The interrupt of the last entry may have come before the waiter was
+	 * there: look again.  The lock orders us with the handler, which finds
+	 * the waiter from now on.
+	 */
+	if (!wait_met(q))
+		return 0;
+	n->waiter = NULL;
+	return 1;
+}
+
+/* The file's own thread waits: killably, and no longer than it said. */
+int nvq_native_wait_sync(struct nvq_queue *q, u32 want, u32 timeout_ms)
+{
+	unsigned long timeout = nvq_timeout(timeout_ms, nvq_io_timeout);
+	struct nvq_waiter w;
+	long left;
+	int ret;
+
+	init_completion(&w.done);
+	spin_lock_irq(&q->lock);
+	ret = wait_arm(q, want, timeout_ms, &w, true);
+	spin_unlock_irq(&q->lock);
+	if (ret)
+		return ret < 0 ? ret : 0;
+	left = wait_for_completion_killable_timeout(&w.done, timeout);
+	spin_lock_irq(&q->lock);
+	/* ours unless it was taken, and then it is complete by now */
+	if (q->native->waiter == &w)
+		q->native->waiter = NULL;
+	else if (left <= 0)
+		left = 1;
+	if (q->hw == NVQ_HW_DEAD)
+		ret = -ENODEV;
+	else if (q->resync)
+		ret = -ESTALE;
+	spin_unlock_irq(&q->lock);
+	if (left < 0)
+		return -EINTR;
+	return left ? ret : -ETIME;
+}
+
+/* 0: pending, nvq_uring_wait_done() will tell; 1: nothing to wait for. */
+int nvq_native_wait_uring(struct nvq_queue *q, u32 want, u32 timeout_ms,
+			  struct io_uring_cmd *cmd)
+{
+	int ret;
+
+	spin_lock_irq(&q->lock);
+	ret = wait_arm(q, want, timeout_ms, cmd, false);
+	spin_unlock_irq(&q->lock);
+	return ret;
+}
+
+/* The interrupt: one entry is looked at, not every one. */
+void nvq_native_irq(struct nvq_queue *q)
+{
+	nvq_native_wake(q, false);
+	/* poll(2); a poller that comes now looks at the CQ after queueing */
+	if (wq_has_sleeper(&q->wait))
+		wake_up_all(&q->wait);
+}
+
+/* -------------------------------------------------- time-outs and recovery */
+
+/*
+ * The controller is past touching memory: real completions are harvested, the
+ * rest get CQEs of our own behind them, with the phase user space waits for.
+ */
+void nvq_native_end_all(struct nvq_queue *q, u16 status)
+{
+	struct nvq_native *n = q->native;
+	struct nvq_ring *r = &q->ring;
+	unsigned long flags;
+	u16 cid;
+
+	spin_lock_irqsave(&q->lock, flags);
+	nvq_native_harvest(q);
+	/* sent - acked <= depth - 1, so nothing unread is overwritten */
+	for (cid = 0; cid < r->depth && q->inflight; cid++) {
+		struct nvme_completion *cqe = &r->cqes[r->cq_head];
+
+		if (n->slots[cid].state != NVQ_SLOT_INFLIGHT)
+			continue;
+		cqe->command_id = cid;
+		cqe->result.u64 = 0;
+		/* user space looks at the phase while we write */
+		smp_store_release(&cqe->status,
+				  cpu_to_le16(status << 1 | r->cq_phase));
+		n->slots[cid].state = NVQ_SLOT_FREE;
+		nvq_ring_advance(r);
+		n->posted++;
+		q->inflight--;
+		q->completed++;
+	}
+	/* user space and we must agree on where the rings begin again */
+	q->resync = true;
+	nvq_publish(q);
+	WRITE_ONCE(q->kpage->completed, q->completed);
+	spin_unlock_irqrestore(&q->lock, flags);
+	nvq_native_wake(q, true);
+	wake_up_all(&q->wait);
+}
+
+/* recover.c: ids out of time, as expired() there does for slots. */
+bool nvq_native_expired(struct nvq_queue *q, u16 *cid, u32 max, u32 *nr,
+			bool *late)
+{
+	struct nvq_native *n = q->native;
+	u32 now = jiffies;
+	bool any = false;
+	u32 i;
+
+	spin_lock_irq(&q->lock);
+	nvq_native_harvest(q);
+	for (i = 0; i < q->ring.depth && q->inflight; i++) {
+		struct nvq_nslot *slot = &n->slots[i];
+
+		if (slot->state != NVQ_SLOT_INFLIGHT ||
+		    (s32)(now - slot->deadline) < 0)
+			continue;
+		any = true;
+		*late |= slot->abort;
+		slot->abort = NVQ_ABORT_TRIED;
+		slot->deadline = now + n->timeout;
+		if (*nr == max)
+			continue;
+		slot->abort |= NVQ_ABORT_OUT;
+		cid[(*nr)++] = i;
+	}
+	spin_unlock_irq(&q->lock);
+	return any;
+}
+
+/*
+ * The Abort of command @cid has returned.  Until then the id was in use, or it
+ * could have hit a command that took the id meanwhile.
+ */
+void nvq_native_aborted(struct nvq_queue *q, u16 cid)
+{
+	struct nvq_nslot *slot = &q->native->slots[cid];
+
+	spin_lock_irq(&q->lock);
+	slot->abort &= ~NVQ_ABORT_OUT;
+	if (slot->state == NVQ_SLOT_HELD)
+		slot->state = NVQ_SLOT_FREE;
+	spin_unlock_irq(&q->lock);
+}
+
+/* Under q->lock: the rings begin anew. */
+static int resync_begin(struct nvq_queue *q)
+{
+	struct nvq_native *n = q->native;
+	u32 staged;
+
+	if (q->hw == NVQ_HW_DEAD)
+		return -ENODEV;
+	if (!q->resync)
+		return 0;
+	native_consume(n, READ_ONCE(n->upage->cq_head));
+	if (n->consumed != n->posted)
+		return -EBUSY;
+	staged = READ_ONCE(n->upage->sq_tail) - n->sq_head;
+	n->dropped += min(staged, n->stage_mask + 1);
+	n->sq_head = n->posted = n->consumed = n->acked = n->sent = 0;
+	n->cq_ack = 0;
+	WRITE_ONCE(n->upage->sq_tail, 0);
+	WRITE_ONCE(n->upage->cq_head, 0);
+	WRITE_ONCE(q->kpage->sq_head, 0);
+	WRITE_ONCE(q->kpage->submit_error, 0);
+	WRITE_ONCE(q->kpage->dropped, n->dropped);
+	return 1;
+}
+
+int nvq_native_resync(struct nvq_queue *q)
+{
+	int err;
+
+	err = nvq_ctrl_wait_live(q->ctrl);
+	if (err)
+		return err;
+	mutex_lock(&q->mutex);
+	spin_lock_irq(&q->lock);
+	err = resync_begin(q);
+	spin_unlock_irq(&q->lock);
+	if (err > 0)
+		err = nvq_queue_create_hw(q);
+	mutex_unlock(&q->mutex);
+	return err;
+}
