@@ -32,3 +32,7 @@ nvq_guest_programs += \
 # formats.test
 nvq_guest_programs += \
 	tests/guest/formats
+
+# boundary.test
+nvq_guest_programs += \
+	tests/guest/boundary
