@@ -26,8 +26,7 @@ enum nvqueue_map {
 
 /* How commands get to the kernel. */
 enum nvqueue_submit {
-	NVQUEUE_SUBMIT_AUTO,
-	NVQUEUE_SUBMIT_NATIVE,		/* batches, by io_uring */
+	NVQUEUE_SUBMIT_NATIVE = 1,	/* batches, by io_uring */
 	NVQUEUE_SUBMIT_IOCTL,		/* batches, by ioctl */
 	NVQUEUE_SUBMIT_STANDARD,	/* each by itself: passthrough */
 };

@@ -549,19 +549,6 @@ static void stop_section(struct thread_data *td)
 						    i));
 }
 
-static enum nvqueue_submit submit_of(const struct thread_data *td)
-{
-	const struct nvqueue_options *o = td->eo;
-
-	if (o->submit)
-		return o->submit;
-	if (!o->phase_check || !o->nonvectored)
-		return NVQUEUE_SUBMIT_STANDARD;
-	/* no batch to gather, and an ioctl costs less than a ring's command */
-	return td->o.iodepth == 1 && !o->sqpoll_thread ? NVQUEUE_SUBMIT_IOCTL :
-							 NVQUEUE_SUBMIT_NATIVE;
-}
-
 int nvqueue_start(struct thread_data *td)
 {
 	const struct nvqueue_options *o = td->eo;
@@ -575,7 +562,7 @@ int nvqueue_start(struct thread_data *td)
 	/* With create_serialize=0 fio calls it later than this. */
 	if (!td->o.create_serialize && nvqueue_setup(td))
 		return 1;
-	job->submit = submit_of(td);
+	job->submit = o->submit;
 	/* a vector is prepared each time, and a trim alters its slot */
 	job->slots_stay = o->nonvectored && !td_trim(td);
 	if (open_queues(td)) {
