@@ -354,6 +354,46 @@ fio_uring_cmd()
 		--ioengine=io_uring_cmd --cmd_type=nvme "${fio_args[@]}" "$@")
 }
 
+size_options()	# SIZE: fio's
+{
+	case $1 in
+	512)	echo --bs=512 --size=1m --iodepth=64 ;;
+	4k)	echo --bs=4k --size=4m --iodepth=64 ;;
+	64k)	echo --bs=64k --size=8m --iodepth=32 ;;
+	1m)	echo --bs=1m --size=32m --iodepth=16 ;;
+	one)	echo --bs=4k --size=1m --iodepth=1 ;;
+	range)	echo --bsrange=512-1m --blockalign=512 --size=24m --iodepth=16 ;;
+	esac
+}
+
+# Of the last run, fio's JSON: something was written, and as much read.
+fio_verified()
+{
+	[ "$status" = 0 ] && python3 -IS - "$out" <<-'END'
+	import json, sys
+	text = open(sys.argv[1]).read()
+	job = json.loads(text[text.index("{"):])["jobs"][0]
+	size = job["write"]["io_bytes"]
+	sys.exit(bool(job["error"] or not size or size != job["read"]["io_bytes"]))
+	END
+}
+
+# verify NAME ENGINE NODE SIZE OPTION...: writes at random, verifies it with crc32c.
+# The buffers' offset in their page goes around with each run: 0, 512, 4 bytes.
+verify_aligns=(0 512 4)
+verify_turn=0
+verify()
+{
+	local name=$1 engine=$2 node=$3 size=$4 align=${verify_aligns[verify_turn++ % 3]}
+	shift 4
+	[ "$align" = 0 ] || set -- "$@" --iomem_align="$align"
+	# shellcheck disable=SC2046
+	run "$engine" --filename="/dev/$node" --rw=randwrite --verify=crc32c --verify_fatal=1 \
+		--iodepth_batch=8 --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=16 \
+		--output-format=json $(size_options "$size") "$@"
+	verdict "$name: $size, offset $align" fio_verified
+}
+
 ### Leaks
 
 vmstat_value()	# NAME
