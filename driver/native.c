@@ -588,6 +588,7 @@ int nvq_native_wait_sync(struct nvq_queue *q, u32 want, u32 timeout_ms)
 {
 	unsigned long timeout = nvq_timeout(timeout_ms, nvq_io_timeout);
 	struct nvq_waiter w;
+	bool taken;
 	long left;
 	int ret;
 
@@ -599,16 +600,22 @@ int nvq_native_wait_sync(struct nvq_queue *q, u32 want, u32 timeout_ms)
 		return ret < 0 ? ret : 0;
 	left = wait_for_completion_killable_timeout(&w.done, timeout);
 	spin_lock_irq(&q->lock);
-	/* ours unless it was taken, and then it is complete by now */
-	if (q->native->waiter == &w)
+	taken = q->native->waiter != &w;
+	if (!taken)
 		q->native->waiter = NULL;
-	else if (left <= 0)
-		left = 1;
 	if (q->hw == NVQ_HW_DEAD)
 		ret = -ENODEV;
 	else if (q->resync)
 		ret = -ESTALE;
 	spin_unlock_irq(&q->lock);
+	/*
+	 * Taken as the time was up: whoever did is about to complete what lies
+	 * on our stack.
+	 */
+	if (taken && left <= 0) {
+		wait_for_completion(&w.done);
+		left = 1;
+	}
 	if (left < 0)
 		return -EINTR;
 	return left ? ret : -ETIME;
