@@ -21,6 +21,7 @@ tests_unit_test_pci_LDADD = tools/libtool-nvq.la $(CMOCKA_LIBS)
 
 nvq_units += \
 	tests/unit/test_lib_cq \
+	tests/unit/test_lib_native \
 	tests/unit/test_lib_query \
 	tests/unit/test_lib_ring \
 	tests/unit/test_lib_status
@@ -32,6 +33,15 @@ tests_unit_test_lib_cq_SOURCES = tests/unit/test_lib_cq.c
 tests_unit_test_lib_cq_CPPFLAGS = $(nvq_lib_unit_cppflags)
 tests_unit_test_lib_cq_CFLAGS = $(nvq_unit_cflags)
 tests_unit_test_lib_cq_LDADD = $(nvq_lib_unit_libs)
+
+# The queue file is the test's own: its ioctls, its mappings.
+tests_unit_test_lib_native_SOURCES = tests/unit/test_lib_native.c
+tests_unit_test_lib_native_CPPFLAGS = $(nvq_lib_unit_cppflags)
+tests_unit_test_lib_native_CFLAGS = $(nvq_unit_cflags)
+tests_unit_test_lib_native_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=ioctl,--wrap=fcntl,--wrap=fcntl64,--wrap=mmap,--wrap=mmap64 \
+	-Wl,--wrap=munmap,--wrap=getrlimit,--wrap=getrlimit64
+tests_unit_test_lib_native_LDADD = $(nvq_lib_unit_libs)
 
 tests_unit_test_lib_query_SOURCES = tests/unit/test_lib_query.c
 tests_unit_test_lib_query_CPPFLAGS = $(nvq_lib_unit_cppflags)

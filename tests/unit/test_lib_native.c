@@ -1,0 +1,764 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The native path without a kernel: its pages are this program's memory, and
+ * ioctl() is replaced (-Wl,--wrap) by a kernel of a few lines, which counts as
+ * the driver does: what it takes starts at its own head, ends at the tail it
+ * was told, and goes back when a head says so.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "nvq_native.h"
+
+/* not a power of two: the staging ring is larger, and wraps elsewhere */
+#define DEPTH	6
+#define STAGING	8
+#define FD	40
+#define NSID	3
+
+static struct nvq_sqe sq[STAGING];
+static struct nvq_cqe hw[DEPTH];
+static struct nvq_upage upage;
+static struct nvq_kpage kpage;
+static struct nvq q;
+static struct nvq_native n;
+static struct nvq_error e;
+
+/* The fake kernel: what it does next, and what it saw. */
+static struct {
+	unsigned int calls;
+	unsigned long op;
+	int fail;		/* errno, once */
+	uint32_t take;		/* at most so many per call */
+	uint32_t head;		/* staged commands taken */
+	uint32_t cq_head;	/* completions read, as it was told */
+	struct nvq_sqe sqe[64];	/* what it took, in order */
+	unsigned int nr;
+	struct nvq_submit submit;
+	struct nvq_submit_from from;
+	struct nvq_register reg;
+	uint32_t unregistered;
+	uint32_t posted;	/* CQ entries the drive has written */
+	int mode;		/* of the descriptor */
+	int map_fail;		/* errno */
+	unsigned int unmapped;
+} k;
+
+static int take(const struct nvq_sqe *from, uint32_t mask, uint32_t first,
+		uint32_t nr)
+{
+	uint32_t i;
+
+	nr = nr < k.take ? nr : k.take;
+	assert_true(nr < DEPTH);
+	for (i = 0; i < nr; i++) {
+		assert_in_range(k.nr, 0, 63);
+		k.sqe[k.nr++] = from[(first + i) & mask];
+	}
+	k.head += nr;
+	kpage.sq_head = k.head;
+	return nr;
+}
+
+static int fake_submit(void *arg)
+{
+	memset(&k.submit, 0, sizeof(k.submit));
+	if (arg)
+		memcpy(&k.submit, arg, sizeof(k.submit));
+	k.cq_head = upage.cq_head;
+	if (n.readonly)
+		return 0;
+	return take(n.sq, STAGING - 1, k.head, upage.sq_tail - k.head);
+}
+
+static int fake_from(void *arg)
+{
+	memcpy(&k.from, arg, sizeof(k.from));
+	k.cq_head = k.from.cq_head;
+	return take((void *)(uintptr_t)k.from.sqes, ~0u, 0, k.from.nr);
+}
+
+static int fake_resync(void)
+{
+	if (k.posted != k.cq_head && k.posted != upage.cq_head) {
+		errno = EBUSY;
+		return -1;
+	}
+	memset(&upage, 0, sizeof(upage));
+	/* the kernel may make anything of what was staged */
+	if (!n.readonly)
+		memset(n.sq, 0xee, sizeof(sq));
+	memset(hw, 0, sizeof(hw));
+	k.head = k.posted = kpage.sq_head = 0;
+	return 0;
+}
+
+int __wrap_ioctl(int fd, unsigned long op, ...);
+int __wrap_fcntl(int fd, int op, ...);
+int __wrap_fcntl64(int fd, int op, ...);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap64(void *addr, size_t len, int prot, int flags, int fd,
+		    off_t off);
+int __wrap_munmap(void *addr, size_t len);
+int __wrap_getrlimit(int what, struct rlimit *lim);
+int __wrap_getrlimit64(int what, struct rlimit *lim);
+
+int __wrap_ioctl(int fd, unsigned long op, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, op);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	assert_int_equal(fd, FD);
+	k.calls++;
+	k.op = op;
+	if (k.fail) {
+		/* refused, but the head is taken, as in the driver */
+		if (op == NVQ_IOC_SUBMIT_FROM)
+			k.cq_head = ((struct nvq_submit_from *)arg)->cq_head;
+		errno = k.fail;
+		k.fail = 0;
+		return -1;
+	}
+	switch (op) {
+	case NVQ_IOC_SUBMIT:
+		return fake_submit(arg);
+	case NVQ_IOC_SUBMIT_FROM:
+		return fake_from(arg);
+	case NVQ_IOC_REGISTER:
+		memcpy(&k.reg, arg, sizeof(k.reg));
+		((struct nvq_register *)arg)->index = 9;
+		return 0;
+	case NVQ_IOC_UNREGISTER:
+		memcpy(&k.unregistered, arg, sizeof(k.unregistered));
+		return 0;
+	case NVQ_IOC_RESYNC:
+		return fake_resync();
+	}
+	fail_msg("ioctl %#lx", op);
+	return -1;
+}
+
+int __wrap_fcntl(int fd, int op, ...)
+{
+	assert_int_equal(fd, FD);
+	assert_int_equal(op, F_GETFL);
+	return k.mode;
+}
+
+int __wrap_fcntl64(int fd, int op, ...)
+{
+	return __wrap_fcntl(fd, op);
+}
+
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	(void)addr;
+	assert_int_equal(fd, FD);
+	assert_int_equal(prot, PROT_READ | PROT_WRITE);
+	assert_int_equal(flags, MAP_SHARED);
+	if (k.map_fail) {
+		errno = k.map_fail;
+		return MAP_FAILED;
+	}
+	if (off == NVQ_MMAP_SQ) {
+		assert_int_equal(len, sizeof(sq));
+		return sq;
+	}
+	assert_int_equal(off, NVQ_MMAP_UPAGE);
+	return &upage;
+}
+
+void *__wrap_mmap64(void *addr, size_t len, int prot, int flags, int fd,
+		    off_t off)
+{
+	return __wrap_mmap(addr, len, prot, flags, fd, off);
+}
+
+int __wrap_munmap(void *addr, size_t len)
+{
+	assert_true((addr == sq && len == sizeof(sq)) || addr == &upage);
+	k.unmapped++;
+	return 0;
+}
+
+int __wrap_getrlimit(int what, struct rlimit *lim)
+{
+	assert_int_equal(what, RLIMIT_MEMLOCK);
+	lim->rlim_cur = lim->rlim_max = 64 << 10;
+	return 0;
+}
+
+int __wrap_getrlimit64(int what, struct rlimit *lim)
+{
+	return __wrap_getrlimit(what, lim);
+}
+
+/* The drive completes @nr commands, with ids from @cid on. */
+static void post(unsigned int cid, unsigned int nr)
+{
+	for (; nr--; k.posted++) {
+		struct nvq_cqe *c = &hw[k.posted % DEPTH];
+		unsigned int phase = !(k.posted / DEPTH & 1);
+
+		c->cid = htole16(cid++);
+		c->status = htole16(phase);
+	}
+}
+
+static void stage(unsigned int first, unsigned int nr)
+{
+	for (; nr--; first++)
+		nvq_stage_rw(&n, first, NVQ_READ, 100 + first, 1, 2, 0);
+}
+
+static int start(int mode)
+{
+	memset(&k, 0, sizeof(k));
+	memset(sq, 0xaa, sizeof(sq));
+	memset(hw, 0, sizeof(hw));
+	memset(&upage, 0, sizeof(upage));
+	memset(&kpage, 0, sizeof(kpage));
+	memset(&q, 0, sizeof(q));
+	memset(&e, 0, sizeof(e));
+	k.take = DEPTH - 1;
+	k.mode = mode;
+	q.cq = hw;
+	q.kpage = &kpage;
+	q.depth = DEPTH;
+	q.fd = FD;
+	q.nsid = NSID;
+	q.geo.kind = NVQ_KIND_POLL;
+	strcpy(q.name, "nvq7poll3");
+	return nvq_native_init(&n, &q, &e);
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	return start(O_RDWR);
+}
+
+static int reset_readonly(void **state)
+{
+	(void)state;
+	return start(O_RDONLY);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	nvq_native_exit(&n);
+	return 0;
+}
+
+/* ---- Staging --------------------------------------------------------------- */
+
+static void a_command_is_laid_out_as_the_contract_says(void **state)
+{
+	static const struct nvq_sqe want = {
+		.opcode = NVQ_WRITE, .cid = 0x1234, .nsid = NSID,
+		.offset = 0x123456780, .buf = 77,
+		.cdw10 = 0x9abcdef0, .cdw11 = 0x12345678, .cdw12 = 0xffff,
+	};
+	struct nvq_sqe got;
+
+	(void)state;
+	nvq_stage_rw(&n, 0x1234, NVQ_WRITE, 0x123456789abcdef0, 65536, 77,
+		     0x123456780);
+	got = sq[0];
+	got.ignored = 0;
+	assert_memory_equal(&got, &want, sizeof(want));
+	assert_int_equal(nvq_native_staged(&n), 1);
+}
+
+static void the_other_commands_leave_nothing_behind(void **state)
+{
+	static const struct nvq_sqe flush = {
+		.opcode = NVQ_FLUSH, .cid = 4, .nsid = NSID,
+	};
+	static const struct nvq_sqe dsm = {
+		.opcode = NVQ_DSM, .cid = 0xffff, .nsid = NSID, .offset = 64,
+		.buf = 8, .cdw10 = 255, .cdw11 = 4,
+	};
+	static const struct nvq_sqe any = {
+		.opcode = 0x79, .cid = 2, .nsid = NSID,
+	};
+	unsigned int i;
+
+	(void)state;
+	nvq_stage_flush(&n, 4);
+	nvq_stage_deallocate(&n, 0xffff, 256, 8, 64);
+	assert_ptr_equal(nvq_stage_any(&n, 2, 0x79), &sq[2]);
+	for (i = 0; i < 3; i++)
+		sq[i].ignored = 0;
+	assert_memory_equal(&sq[0], &flush, sizeof(flush));
+	assert_memory_equal(&sq[1], &dsm, sizeof(dsm));
+	assert_memory_equal(&sq[2], &any, sizeof(any));
+}
+
+static void staging_wraps_where_its_own_ring_does(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 40; i += 4) {
+		stage(i, 4);
+		assert_int_equal(nvq_native_staged(&n), 4);
+		assert_int_equal(nvq_native_submit(&n), 4);
+		assert_int_equal(nvq_native_staged(&n), 0);
+	}
+	assert_int_equal(k.nr, 40);
+	for (i = 0; i < 40; i++)
+		assert_int_equal(le16toh(k.sqe[i].cid), i);
+	assert_int_equal(upage.sq_tail, 40);
+	assert_int_equal(n.stats.submit_calls, 10);
+	assert_int_equal(k.calls, 10);
+}
+
+static void counters_pass_the_end_of_their_32_bits(void **state)
+{
+	(void)state;
+	n.sq_tail = n.sq_sent = k.head = -2u;
+	stage(0, 5);
+	assert_int_equal(nvq_native_staged(&n), 5);
+	assert_int_equal(nvq_native_submit(&n), 5);
+	assert_int_equal(upage.sq_tail, 3);
+	assert_int_equal(nvq_native_staged(&n), 0);
+	assert_int_equal(le16toh(k.sqe[4].cid), 4);
+}
+
+/* ---- Submission ------------------------------------------------------------ */
+
+static void a_batch_is_one_call_and_seen_by_its_tail(void **state)
+{
+	(void)state;
+	stage(0, 3);
+	/* not before: a batch half staged is nobody's business */
+	assert_int_equal(upage.sq_tail, 0);
+	assert_int_equal(k.calls, 0);
+	assert_int_equal(nvq_native_submit(&n), 3);
+	assert_int_equal(upage.sq_tail, 3);
+	assert_int_equal(k.calls, 1);
+	assert_int_equal(k.op, NVQ_IOC_SUBMIT);
+	assert_int_equal(k.submit.wait, 0);
+}
+
+static void a_part_taken_leaves_the_rest_staged(void **state)
+{
+	(void)state;
+	k.take = 2;
+	stage(0, 5);
+	assert_int_equal(nvq_native_submit(&n), 2);
+	assert_int_equal(nvq_native_staged(&n), 3);
+	assert_int_equal(le16toh(nvq_native_first(&n)->cid), 2);
+	k.fail = ENOSPC;
+	assert_int_equal(nvq_native_submit(&n), -ENOSPC);
+	assert_int_equal(nvq_native_staged(&n), 3);
+	k.take = 5;
+	assert_int_equal(nvq_native_submit(&n), 3);
+	assert_null(nvq_native_first(&n));
+	assert_int_equal(le16toh(k.sqe[4].cid), 4);
+}
+
+static void a_dropped_command_is_gone_and_the_rest_move_up(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	/* the ring wraps between them */
+	stage(0, 5);
+	assert_int_equal(nvq_native_submit(&n), 5);
+	k.nr = 0;
+	stage(10, 5);
+	k.fail = EINVAL;
+	assert_int_equal(nvq_native_submit(&n), -EINVAL);
+	assert_int_equal(le16toh(nvq_native_first(&n)->cid), 10);
+	nvq_native_drop(&n);
+	assert_int_equal(nvq_native_staged(&n), 4);
+	assert_int_equal(nvq_native_submit(&n), 4);
+	/* the tail went back, too */
+	assert_int_equal(upage.sq_tail, 9);
+	assert_int_equal(k.nr, 4);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(le16toh(k.sqe[i].cid), 11 + i);
+	nvq_native_drop(&n);
+	assert_int_equal(nvq_native_staged(&n), 0);
+	stage(20, 1);
+	nvq_native_drop(&n);
+	assert_int_equal(nvq_native_staged(&n), 0);
+}
+
+static void accepted_says_each_command_once(void **state)
+{
+	(void)state;
+	stage(0, 5);
+	nvq_native_publish(&n);
+	assert_int_equal(nvq_native_accepted(&n), 0);
+	kpage.sq_head = 3;
+	assert_int_equal(nvq_native_accepted(&n), 3);
+	assert_int_equal(nvq_native_accepted(&n), 0);
+	assert_int_equal(nvq_native_staged(&n), 2);
+}
+
+static void a_submission_that_waits_says_how_long_and_for_what(void **state)
+{
+	(void)state;
+	q.geo.kind = NVQ_KIND_IRQ;
+	stage(0, 4);
+	assert_int_equal(nvq_native_submit_wait(&n, 3, 250), 4);
+	assert_int_equal(k.calls, 1);
+	assert_int_equal(k.submit.wait, 3);
+	assert_int_equal(k.submit.timeout_ms, 250);
+	assert_int_equal(k.submit.max, 0);
+	assert_int_equal(n.stats.wait_calls, 1);
+	/* the time is over, the commands were accepted all the same */
+	stage(4, 1);
+	kpage.sq_head = 5;
+	k.fail = ETIME;
+	assert_int_equal(nvq_native_submit_wait(&n, 5, 1), -ETIME);
+	assert_int_equal(nvq_native_staged(&n), 0);
+}
+
+/* ---- Completions ----------------------------------------------------------- */
+
+static void completions_are_read_once_and_in_order_over_the_wrap(void **state)
+{
+	const struct nvq_cqe *c;
+	unsigned int i, id = 0;
+
+	(void)state;
+	assert_null(nvq_native_next(&n));
+	for (i = 0; i < 20; i++) {
+		post(id, 4);
+		for (; id % 4 || id == 4 * i; id++) {
+			c = nvq_native_next(&n);
+			assert_non_null(c);
+			assert_int_equal(nvq_native_cid(c), id);
+			assert_int_equal(nvq_native_res(c), 0);
+			assert_int_equal(nvq_native_read(&n), id + 1);
+		}
+		/* what lies there from the last round is no completion */
+		assert_null(nvq_native_next(&n));
+		assert_false(nvq_native_has(&n, 1));
+	}
+	assert_int_equal(id, 80);
+}
+
+static void has_looks_at_the_last_of_them(void **state)
+{
+	unsigned int round, want;
+
+	(void)state;
+	for (round = 0; round < 3 * DEPTH; round++) {
+		post(0, 3);
+		for (want = 1; want < DEPTH; want++)
+			assert_int_equal(nvq_native_has(&n, want), want <= 3);
+		for (want = 0; want < 3; want++)
+			assert_non_null(nvq_native_next(&n));
+	}
+}
+
+static void runs_end_where_the_queue_wraps(void **state)
+{
+	uint32_t run, left, id = 0;
+	unsigned int round;
+
+	(void)state;
+	for (round = 0; round < 2 * DEPTH; round++) {
+		post(id, 5);
+		assert_true(nvq_native_has(&n, 5));
+		for (left = 5; left; left -= run) {
+			uint32_t i;
+
+			run = nvq_native_run(&n, left);
+			assert_in_range(run, 1, left);
+			for (i = 0; i < run; i++)
+				assert_int_equal(nvq_native_cid(
+					nvq_native_entry(&n) + i), id++);
+			assert_true(nvq_native_entry(&n) + run <= hw + DEPTH);
+			nvq_native_skip(&n, run);
+		}
+		assert_int_equal(nvq_native_read(&n), id);
+		assert_false(nvq_native_has(&n, 1));
+	}
+}
+
+static void a_result_is_the_status_without_its_phase(void **state)
+{
+	const struct nvq_cqe *c;
+
+	(void)state;
+	post(5, 1);
+	hw[0].status = htole16(0x4281 << 1 | 1);
+	c = nvq_native_next(&n);
+	assert_int_equal(nvq_native_res(c), 0x4281);
+	assert_int_equal(nvq_native_cid(c), 5);
+}
+
+static void the_head_goes_along_with_the_next_batch(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		post(0, 5);
+		while (nvq_native_next(&n))
+			;
+		assert_int_equal(k.cq_head, 5 * i);
+		stage(0, 5);
+		assert_int_equal(nvq_native_submit(&n), 5);
+		assert_int_equal(k.cq_head, 5 * i + 5);
+	}
+}
+
+static void a_poll_queue_is_waited_for_without_a_call(void **state)
+{
+	(void)state;
+	post(0, 2);
+	assert_int_equal(nvq_native_wait(&n, 2, 1), 0);
+	assert_int_equal(nvq_native_wait(&n, 3, 5), -ETIME);
+	assert_int_equal(k.calls, 0);
+}
+
+static void an_irq_queue_sleeps_unless_they_are_there(void **state)
+{
+	(void)state;
+	q.geo.kind = NVQ_KIND_IRQ;
+	post(0, 2);
+	assert_int_equal(nvq_native_wait(&n, 2, 7), 0);
+	assert_int_equal(k.calls, 0);
+	k.fail = ESTALE;
+	assert_int_equal(nvq_native_wait(&n, 3, 7), -ESTALE);
+	assert_int_equal(k.calls, 1);
+	stage(2, 1);
+	assert_int_equal(nvq_native_wait(&n, 3, 7), -ETIME);
+	assert_int_equal(k.submit.wait, 3);
+	assert_int_equal(k.nr, 1);
+}
+
+/* ---- Read-only descriptors ------------------------------------------------- */
+
+static void a_readonly_descriptor_submits_from_its_own_memory(void **state)
+{
+	unsigned int i, id = 0;
+
+	(void)state;
+	/* the first call made the file a native one */
+	assert_int_equal(k.calls, 1);
+	assert_int_equal(k.op, NVQ_IOC_SUBMIT_FROM);
+	assert_int_equal(k.from.nr, 0);
+	assert_true(n.readonly);
+	post(0, 4);
+	while (nvq_native_next(&n))
+		;
+	for (i = 0; i < 6; i++, id += 5) {
+		stage(id, 5);
+		while (nvq_native_staged(&n))
+			assert_true(nvq_native_submit(&n) > 0);
+		assert_int_equal(k.op, NVQ_IOC_SUBMIT_FROM);
+		assert_int_equal(k.cq_head, 4);
+	}
+	assert_int_equal(k.nr, 30);
+	for (i = 0; i < 30; i++)
+		assert_int_equal(le16toh(k.sqe[i].cid), i);
+	/* nobody wrote to a page that is not mapped */
+	assert_int_equal(upage.sq_tail, 0);
+	stage(30, 1);
+	q.geo.kind = NVQ_KIND_IRQ;
+	assert_int_equal(nvq_native_submit_wait(&n, 1, 0), 1);
+	assert_int_equal(k.op, NVQ_IOC_SUBMIT);
+	assert_int_equal(nvq_native_staged(&n), 0);
+}
+
+static void a_readonly_descriptor_has_no_ring(void **state)
+{
+	struct nvq_native_ring_options opt = { .sq_cpu = -1 };
+	struct nvq_native *queues[] = { &n };
+	struct nvq_native_ring r;
+
+	(void)state;
+	assert_int_equal(nvq_native_ring_init(&r, queues, 1, &opt, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "nvq7poll3"));
+	nvq_native_ring_exit(&r);
+}
+
+/* ---- Recovery -------------------------------------------------------------- */
+
+static void staged_survives_a_resync(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	/* both rings are somewhere in their second round */
+	for (i = 0; i < 2; i++) {
+		stage(0, 5);
+		assert_int_equal(nvq_native_submit(&n), 5);
+		post(0, 5);
+		while (nvq_native_next(&n))
+			;
+	}
+	stage(20, 3);
+	k.nr = 0;
+	assert_int_equal(nvq_native_resync(&n, &e), 0);
+	assert_int_equal(nvq_native_staged(&n), 3);
+	assert_int_equal(nvq_native_read(&n), 0);
+	assert_null(nvq_native_next(&n));
+	assert_int_equal(nvq_native_submit(&n), 3);
+	assert_int_equal(upage.sq_tail, 3);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(le16toh(k.sqe[i].cid), 20 + i);
+	post(20, 1);
+	assert_int_equal(nvq_native_cid(nvq_native_next(&n)), 20);
+}
+
+static void a_resync_wants_all_completions_read(void **state)
+{
+	(void)state;
+	stage(0, 2);
+	assert_int_equal(nvq_native_submit(&n), 2);
+	post(0, 2);
+	nvq_native_next(&n);
+	assert_int_equal(nvq_native_resync(&n, &e), -EBUSY);
+	assert_non_null(strstr(e.text, "not all completions were read"));
+	assert_int_equal(nvq_native_read(&n), 1);
+	nvq_native_next(&n);
+	assert_int_equal(nvq_native_resync(&n, &e), 0);
+}
+
+static void a_readonly_resync_says_its_head_by_a_call(void **state)
+{
+	(void)state;
+	stage(0, 2);
+	assert_int_equal(nvq_native_submit(&n), 2);
+	post(0, 2);
+	while (nvq_native_next(&n))
+		;
+	stage(7, 1);
+	k.fail = ESTALE;
+	assert_int_equal(nvq_native_resync(&n, &e), 0);
+	assert_int_equal(nvq_native_staged(&n), 1);
+	assert_int_equal(le16toh(nvq_native_first(&n)->cid), 7);
+}
+
+static void stopped_is_what_the_kernel_page_says(void **state)
+{
+	(void)state;
+	assert_int_equal(nvq_native_stopped(&n), NVQ_STATE_LIVE);
+	kpage.state = NVQ_STATE_RESYNC;
+	assert_int_equal(nvq_native_stopped(&n), NVQ_STATE_RESYNC);
+}
+
+/* ---- Buffers, and what errors say ------------------------------------------ */
+
+static void a_buffer_is_registered_as_given(void **state)
+{
+	(void)state;
+	assert_int_equal(nvq_native_register(&n, (void *)0x7004, 12345,
+					     NVQ_REG_READONLY, &e), 9);
+	assert_int_equal(k.reg.addr, 0x7004);
+	assert_int_equal(k.reg.len, 12345);
+	assert_int_equal(k.reg.flags, NVQ_REG_READONLY);
+	assert_int_equal(nvq_native_unregister(&n, 9, &e), 0);
+	assert_int_equal(k.unregistered, 9);
+}
+
+static void expect_text(int code, size_t len, const char *a, const char *b)
+{
+	k.fail = -code;
+	assert_int_equal(nvq_native_register(&n, (void *)0x7ffc, len, 0, &e),
+			 code);
+	assert_int_equal(e.code, code);
+	assert_non_null(strstr(e.text, "nvq7poll3"));
+	assert_non_null(strstr(e.text, a));
+	assert_non_null(strstr(e.text, b));
+}
+
+static void errors_say_the_numbers(void **state)
+{
+	(void)state;
+	/* pages, not bytes: 4 bytes of the first one, and 16 more */
+	expect_text(-ENOMEM, 65540, "locks 68 KiB", "is 64 KiB");
+	expect_text(-ENOMEM, 16, "of 8 KiB", "(64 KiB)");
+	expect_text(-EINVAL, 4711, "4711 bytes", "multiple of 4");
+	expect_text(-EFAULT, 4711, "4711 bytes", "NVQ_REG_READONLY");
+	expect_text(-EOPNOTSUPP, 4711, "4711 bytes", "anonymous");
+	expect_text(-ENOSPC, 4711, "4711 bytes", "too many");
+	expect_text(-ENODEV, 4711, "4711 bytes", strerror(ENODEV));
+	k.fail = ENOENT;
+	assert_int_equal(nvq_native_unregister(&n, 83, &e), -ENOENT);
+	assert_non_null(strstr(e.text, "buffer 83"));
+}
+
+static void a_file_of_standard_commands_is_refused(void **state)
+{
+	struct nvq_native other;
+
+	(void)state;
+	k.map_fail = EBUSY;
+	assert_int_equal(nvq_native_init(&other, &q, &e), -EBUSY);
+	assert_non_null(strstr(e.text, "nvq7poll3"));
+	assert_non_null(strstr(e.text, "reopen"));
+	nvq_native_exit(&other);
+	k.map_fail = 0;
+	k.mode = O_RDONLY;
+	k.fail = EBUSY;
+	assert_int_equal(nvq_native_init(&other, &q, &e), -EBUSY);
+	nvq_native_exit(&other);
+	assert_int_equal(k.unmapped, 0);
+	/* a queue that is stopped is told by the first submission */
+	k.fail = ESTALE;
+	assert_int_equal(nvq_native_init(&other, &q, &e), 0);
+	nvq_native_exit(&other);
+	nvq_native_exit(&n);
+	assert_int_equal(k.unmapped, 2);
+	nvq_native_exit(&n);
+	assert_int_equal(k.unmapped, 2);
+}
+
+#define test(f)	cmocka_unit_test_setup_teardown(f, reset, stop)
+#define ro(f)	cmocka_unit_test_setup_teardown(f, reset_readonly, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(a_command_is_laid_out_as_the_contract_says),
+		test(the_other_commands_leave_nothing_behind),
+		test(staging_wraps_where_its_own_ring_does),
+		test(counters_pass_the_end_of_their_32_bits),
+		test(a_batch_is_one_call_and_seen_by_its_tail),
+		test(a_part_taken_leaves_the_rest_staged),
+		test(a_dropped_command_is_gone_and_the_rest_move_up),
+		test(accepted_says_each_command_once),
+		test(a_submission_that_waits_says_how_long_and_for_what),
+		test(completions_are_read_once_and_in_order_over_the_wrap),
+		test(has_looks_at_the_last_of_them),
+		test(runs_end_where_the_queue_wraps),
+		test(a_result_is_the_status_without_its_phase),
+		test(the_head_goes_along_with_the_next_batch),
+		test(a_poll_queue_is_waited_for_without_a_call),
+		test(an_irq_queue_sleeps_unless_they_are_there),
+		ro(a_readonly_descriptor_submits_from_its_own_memory),
+		ro(a_readonly_descriptor_has_no_ring),
+		test(staged_survives_a_resync),
+		test(a_resync_wants_all_completions_read),
+		ro(a_readonly_resync_says_its_head_by_a_call),
+		test(stopped_is_what_the_kernel_page_says),
+		test(a_buffer_is_registered_as_given),
+		test(errors_say_the_numbers),
+		test(a_file_of_standard_commands_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
