@@ -32,6 +32,8 @@ typedef __u64 u64;
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define READ_ONCE(x)	(*(const volatile __typeof__(x) *)&(x))
+/* the C library may have one of its own */
+#undef __always_inline
 #define __always_inline	inline __attribute__((always_inline))
 #define noinline	__attribute__((noinline))
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
