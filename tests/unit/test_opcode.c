@@ -64,9 +64,9 @@ static void directions_agree_with_the_opcode(void **state)
 		const struct nvq_opcode *op = &nvq_opcodes[i];
 
 		if (op->dir == NVQ_DIR_OUT)
-			assert_int_equal(op->opcode & 3, 1);
+			assert_int_equal(i & 3, 1);
 		else if (op->dir == NVQ_DIR_IN)
-			assert_int_equal(op->opcode & 3, 2);
+			assert_int_equal(i & 3, 2);
 		assert_int_equal(op->dir == NVQ_DIR_NONE,
 				 op->len == NVQ_LEN_NONE);
 	}
