@@ -141,6 +141,9 @@ static struct nvq_ns queue_ns(struct nvq_queue *q)
 
 static const char *queue_state(struct nvq_queue *q)
 {
+	/* a native queue whose owner has yet to agree on where it begins anew */
+	if (READ_ONCE(q->resync) && READ_ONCE(q->hw) == NVQ_HW_STOPPED)
+		return "resync";
 	switch (READ_ONCE(q->hw)) {
 	case NVQ_HW_NONE:
 		return "closed";
