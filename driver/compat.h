@@ -8,7 +8,7 @@
 #include <linux/mm.h>
 #include <linux/version.h>
 
-#if __has_include(<linux/io_uring/cmd.h>)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
 #include <linux/io_uring/cmd.h>
 #else
 #include <linux/io_uring.h>
