@@ -8,13 +8,20 @@
  *	passthru.c         user's words -> a validated NVMe command and its data
  *	opcode.h           the table of opcodes: direction, length, write (pure)
  *	map.c, dptr.h      user pages -> DMA -> PRPs or SGLs (dptr.h is pure)
- *	queue.c            slots, submission, reaping
+ *	queue.c            slots, submission, reaping; sync.c waits for one
+ *	poll.c             the iopoll callback
  *	ring.c             the hardware rings and doorbells
  *
+ * or, natively, in batches:
+ *
+ *	native.c, stage.h  SUBMIT: staged commands -> SQ entries (stage.h is pure)
+ *	buffer.c           registered buffers
+ *	native_wait.c      waiting for completions
+ *
  * and around them: pci.c (probe, remove), ctrl.c (bring-up), admin.c (admin
- * queue), ns.c (namespaces and the watch on their format), recover.c (time-out,
- * reset, removal: one mechanism), qfile.c and cfile.c (the char devices),
- * sysfs.c.
+ * queue), ns.c (namespaces and the watch on their format), life.c (a queue from
+ * open to close), recover.c (time-out, reset, removal: one mechanism), nodes.c
+ * (devices and references), qfile.c and cfile.c (the char devices), sysfs.c.
  *
  * Locks, outermost first:
  *
@@ -61,6 +68,7 @@ struct nvq_queue;
 /* One PRP list page covers it (256 entries and PRP1), so no list chains. */
 #define NVQ_MAX_XFER		(1U << 20)
 #define NVQ_REAP_BATCH		32
+#define NVQ_NO_SLOT		U16_MAX	/* the end of the free list */
 
 /* NVMe base 2.0 figure 126: SCT 3h (path), SC 71h, "Command Aborted By Host" */
 #define NVQ_SC_HOST_ABORTED	0x371
@@ -275,6 +283,24 @@ struct nvq_native {
 	unsigned long wait_deadline;
 };
 
+/* The CQ index @by entries further on. */
+static inline u16 nvq_cq_index_add(const struct nvq_ring *r, u32 index, u32 by)
+{
+	index += by;
+	return index < r->depth ? index : index - r->depth;
+}
+
+/*
+ * Under q->lock: what user space says it has read, never more than was posted.
+ * Nonsense costs its writer the entries it did not read.
+ */
+static inline void nvq_native_consume(struct nvq_native *n, u32 head)
+{
+	u32 said = head - n->consumed, most = n->posted - n->consumed;
+
+	n->consumed += min(said, most);
+}
+
 int nvq_native_get(struct nvq_queue *q);
 void nvq_native_free(struct nvq_queue *q);
 void nvq_native_end_all(struct nvq_queue *q, u16 status);
@@ -300,7 +326,7 @@ int nvq_buf_unregister(struct nvq_queue *q, u32 index);
 void nvq_bufs_unmap(struct nvq_queue *q);
 void nvq_bufs_free(struct nvq_queue *q);
 
-/* ----------------------------------------------------------------- queue.c */
+/* --------------------------------- queue.c, poll.c, sync.c, life.c */
 
 enum nvq_slot_state {
 	NVQ_SLOT_FREE,
@@ -408,6 +434,7 @@ int nvq_queue_create_hw(struct nvq_queue *q);
 int nvq_submit(struct nvq_queue *q, struct nvq_io *io, bool nonblock);
 int nvq_reap(struct nvq_queue *q);
 int nvq_poll(struct nvq_queue *q, struct nvq_slot *slot);
+void nvq_slot_free(struct nvq_queue *q, struct nvq_slot *slot);
 void nvq_slot_put(struct nvq_queue *q, struct nvq_slot *slot);
 void nvq_slot_aborted(struct nvq_queue *q, struct nvq_slot *slot);
 void nvq_queue_end_all(struct nvq_queue *q, u16 status);

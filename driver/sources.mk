@@ -8,6 +8,9 @@ nvq_driver_c = \
 	admin.c \
 	ring.c \
 	queue.c \
+	poll.c \
+	sync.c \
+	life.c \
 	map.c \
 	passthru.c \
 	ioctl.c \
@@ -19,6 +22,7 @@ nvq_driver_c = \
 	ns.c \
 	nodes.c \
 	native.c \
+	native_wait.c \
 	buffer.c
 nvq_driver_h = \
 	nvqueue.h \
