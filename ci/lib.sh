@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# SPDX-License-Identifier: MIT
 #
 # What every script in ci/ shares: where things are, how to speak, how to ask
 # apt for something without touching the system's own configuration.

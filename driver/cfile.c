@@ -72,7 +72,7 @@ static int geometry(struct nvq_ctrl *ctrl, void __user *arg)
 	return copy_to_user(arg, &g, sizeof(g)) ? -EFAULT : 0;
 }
 
-/* Queues, events and memory are the driver's (DESIGN: what must never break) */
+/* Queues, events and memory are the driver's (doc/design.md, section 4) */
 static bool refused(const struct nvme_passthru_cmd *c)
 {
 	switch (c->opcode) {
@@ -157,7 +157,12 @@ static void build(struct nvme_command *cmd, const struct nvme_passthru_cmd *c)
 static int run(struct nvq_ctrl *ctrl, const struct nvme_passthru_cmd *c,
 	       void *buf, u32 len, u64 *result)
 {
-	u32 timeout = nvq_timeout(c->timeout_ms, nvq_admin_timeout);
+	/*
+	 * A time-out resets the controller, so only who may reset it anyway
+	 * says how short it is.
+	 */
+	u32 timeout = nvq_timeout(capable(CAP_SYS_ADMIN) ? c->timeout_ms : 0,
+				  nvq_admin_timeout);
 	bool freeze = changes_format(c->opcode);
 	struct nvme_command cmd;
 	int err;

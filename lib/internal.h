@@ -29,4 +29,11 @@ int nvq_identify(struct nvq_info *info, const char *path,
 /* "pid 1234 (fio)", or "another process" if sysfs does not say. */
 const char *nvq_owner_text(const char *name, char *buf, size_t len);
 
+/*
+ * The descriptor to enter a ring with: registered where that works, which saves
+ * a reference on the ring's file per call in threaded programs; *@flags then
+ * says so.
+ */
+int nvq_enter_fd(struct io_uring *u, unsigned int *flags);
+
 #endif /* NVQ_INTERNAL_H */

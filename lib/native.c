@@ -402,11 +402,7 @@ static void point_into(struct nvq_native_ring *r)
 	r->sq_ktail = u->sq.ktail;
 	r->sq_mask = u->sq.ring_mask;
 	r->cq_ktail = u->cq.ktail;
-	r->enter_fd = u->ring_fd;
-	if (io_uring_register_ring_fd(u) == 1) {
-		r->enter_fd = u->enter_ring_fd;
-		r->enter_flags = IORING_ENTER_REGISTERED_RING;
-	}
+	r->enter_fd = nvq_enter_fd(u, &r->enter_flags);
 }
 
 int nvq_native_ring_init(struct nvq_native_ring *r,

@@ -101,6 +101,14 @@ static int init_failed(int ret, const struct nvq_ring_options *opt,
 	}
 }
 
+int nvq_enter_fd(struct io_uring *u, unsigned int *flags)
+{
+	if (io_uring_register_ring_fd(u) != 1)
+		return u->ring_fd;
+	*flags = IORING_ENTER_REGISTERED_RING;
+	return u->enter_ring_fd;
+}
+
 static void point_into(struct nvq_ring *r)
 {
 	struct io_uring *u = &r->uring;
@@ -113,12 +121,7 @@ static void point_into(struct nvq_ring *r)
 	r->cq_ktail = u->cq.ktail;
 	r->cq_khead = u->cq.khead;
 	r->cqes = u->cq.cqes;
-	r->enter_fd = u->ring_fd;
-	/* saves a reference on the ring's file per call in threaded programs */
-	if (io_uring_register_ring_fd(u) == 1) {
-		r->enter_fd = u->enter_ring_fd;
-		r->enter_flags = IORING_ENTER_REGISTERED_RING;
-	}
+	r->enter_fd = nvq_enter_fd(u, &r->enter_flags);
 	for (i = 0; i <= r->sq_mask; i++)
 		nvq_slot_init(r, i, 0);
 }

@@ -36,8 +36,8 @@
  *			without CAP_SYS_ADMIN; an opcode the driver's table
  *			does not list, without CAP_SYS_RAWIO; an admin command
  *			this file does not take
- *	EOPNOTSUPP	the table above; an unlisted opcode on a controller
- *			without SGLs; a ring without SQE128 or CQE32; a
+ *	EOPNOTSUPP	the table above; an unlisted opcode with data on a
+ *			controller without SGLs; a ring without SQE128 or CQE32; a
  *			namespace formatted with metadata
  *	ESTALE		the namespace changed under the file: read the geometry
  *			again (NVQ_IOC_GEOMETRY or Identify Namespace)
@@ -114,7 +114,7 @@ struct nvq_geometry {
 
 /*
  * mmap offsets of a queue file.  Both mappings are MAP_SHARED and PROT_READ;
- * anything else is EACCES.  They are not inherited over fork(), survive reset
+ * writable or private ones are EACCES.  They are not inherited over fork(), survive reset
  * and removal of the drive, and keep the queue owned until unmapped.
  */
 #define NVQ_MMAP_CQ		0x00000000UL	/* hardware CQ, 16 B entries */
@@ -176,7 +176,7 @@ struct nvq_kpage {
 
 /*
  * A file is native from the first mapping of NVQ_MMAP_SQ or NVQ_MMAP_UPAGE, the
- * first NVQ_IOC_REGISTER or NVQ_IOC_SUBMIT_FROM; standard commands are EBUSY on
+ * first NVQ_IOC_REGISTER, SUBMIT or NVQ_IOC_SUBMIT_FROM; standard commands are EBUSY on
  * it from then on, and these on a file that sent a standard command.
  *
  * User space writes commands into the staging SQ, picks their command ids
@@ -293,6 +293,7 @@ struct nvq_register {
  * completions and said so in cq_head (EBUSY otherwise).  Recreates the queue;
  * both counters of the user page are 0 again, the CQ starts at entry 0 with
  * phase 1, and staged commands that were not accepted are gone (kpage.dropped).
+ * EINVAL on a file that is not native.
  */
 #define NVQ_IOC_RESYNC		_IO(NVQ_IOC_MAGIC, 6)
 
