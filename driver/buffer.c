@@ -51,11 +51,11 @@ static int check_pages(const struct nvq_buf *b)
 	u32 i;
 
 	for (i = 0; i < b->nr_pages; i++) {
-		struct page *head = compound_head(b->pages[i]);
+		struct folio *folio = page_folio(b->pages[i]);
 
-		if (is_zone_device_page(head))
+		if (is_zone_device_page(b->pages[i]))
 			return -EOPNOTSUPP;
-		if (PageSwapBacked(head) || PageHuge(head))
+		if (folio_test_swapbacked(folio) || folio_test_hugetlb(folio))
 			continue;
 		/* the zero page, where memory was never written */
 		if (b->readonly && is_zero_pfn(page_to_pfn(b->pages[i])))
