@@ -5,6 +5,8 @@
 #ifndef NVQ_INTERNAL_H
 #define NVQ_INTERNAL_H
 
+#include <time.h>
+
 #include "nvq.h"
 
 #define __printf(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -35,5 +37,24 @@ const char *nvq_owner_text(const char *name, char *buf, size_t len);
  * says so.
  */
 int nvq_enter_fd(struct io_uring *u, unsigned int *flags);
+
+/* Between two looks of a spin. */
+static inline void nvq_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Milliseconds of a clock that only goes forward. */
+static inline uint64_t nvq_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
+}
 
 #endif /* NVQ_INTERNAL_H */

@@ -260,23 +260,6 @@ int nvq_native_submit_wait(struct nvq_native *n, unsigned int want,
 
 /* ---- Waiting ----------------------------------------------------------------- */
 
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
-}
-
 /* How often a spin looks at the clock: some tens of microseconds apart. */
 #define SPINS_PER_LOOK	1024
 
@@ -296,12 +279,12 @@ int nvq_native_wait(struct nvq_native *n, unsigned int want,
 		return ret < 0 ? ret : -ETIME;
 	}
 	while (!nvq_native_has(n, want)) {
-		relax();
+		nvq_relax();
 		if (++spins % SPINS_PER_LOOK)
 			continue;
 		if (!end)
-			end = now_ms() + timeout_ms;
-		else if (now_ms() >= end)
+			end = nvq_now_ms() + timeout_ms;
+		else if (nvq_now_ms() >= end)
 			return -ETIME;
 	}
 	return 0;
@@ -500,7 +483,7 @@ static int enter_thread(struct nvq_native_ring *r)
 	/* its place is free for another batch? */
 	while (r->sq_tail - __atomic_load_n(r->uring.sq.khead,
 					    __ATOMIC_ACQUIRE) > r->sq_mask)
-		relax();
+		nvq_relax();
 	return told(r);
 }
 

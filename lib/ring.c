@@ -16,15 +16,6 @@
 
 #include "internal.h"
 
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 static int check_options(struct nvq *const *queues, unsigned int nr,
 			 const struct nvq_ring_options *opt,
 			 struct nvq_error *err)
@@ -464,14 +455,6 @@ int nvq_reap(struct nvq_ring *r, unsigned int want)
 	return enter_reap(r, 0, 0);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
-}
-
 /* How often a spin looks at the clock: some tens of microseconds apart. */
 #define SPINS_PER_LOOK	1024
 
@@ -485,12 +468,12 @@ static int spin(struct nvq_ring *r, unsigned int want, unsigned int timeout_ms)
 		ret = nvq_reap(r, want);
 		if (ret < 0 || (unsigned int)ret >= want)
 			return ret;
-		relax();
+		nvq_relax();
 		if (++n % SPINS_PER_LOOK)
 			continue;
 		if (!end)
-			end = now_ms() + timeout_ms;
-		else if (now_ms() >= end)
+			end = nvq_now_ms() + timeout_ms;
+		else if (nvq_now_ms() >= end)
 			break;
 	}
 	/* No last look into the kernel: what ended shows, see nvq_cq_pending() */
@@ -510,8 +493,8 @@ static int poll_in_kernel(struct nvq_ring *r, unsigned int want,
 		if (ret < 0 || (unsigned int)ret >= want)
 			return ret;
 		if (!end)
-			end = now_ms() + timeout_ms;
-		else if (now_ms() >= end)
+			end = nvq_now_ms() + timeout_ms;
+		else if (nvq_now_ms() >= end)
 			return ret;
 	}
 }
