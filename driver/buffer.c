@@ -264,7 +264,7 @@ static void publish_buf(struct nvq_queue *q, int i,
 		.pages = n->bufs[i].table,
 		.len = reg->len,
 		.start = offset_in_page(reg->addr),
-		.readonly = n->bufs[i].readonly,
+		.len_in = n->bufs[i].readonly ? 0 : reg->len,
 	};
 	n->nr_bufs = max_t(u32, n->nr_bufs, i + 1);
 	spin_unlock_irq(&q->lock);
@@ -303,7 +303,7 @@ static bool buf_busy(struct nvq_queue *q, u32 i)
 	nvq_reap(q);
 	spin_lock_irq(&q->lock);
 	for (cid = 0; cid < q->ring.depth && !busy; cid++)
-		busy = n->slots[cid].state == NVQ_SLOT_INFLIGHT &&
+		busy = nvq_nslot_inflight(&n->slots[cid]) &&
 		       n->slots[cid].buf == i;
 	spin_unlock_irq(&q->lock);
 	return busy;

@@ -191,26 +191,38 @@ static int select_ns(struct nvq_queue *q, void __user *arg)
 }
 
 /* Submits, and waits if asked to. */
-static long submit(struct nvq_queue *q, struct file *file, void __user *arg)
+static noinline long submit_and_wait(struct nvq_queue *q, void __user *arg,
+				     bool writable)
 {
-	struct nvq_submit s = { 0 };
+	struct nvq_submit s;
 	int ret, err;
 
-	if (arg && copy_from_user(&s, arg, sizeof(s)))
+	if (copy_from_user(&s, arg, sizeof(s)))
 		return -EFAULT;
 	if (s.reserved)
 		return -EINVAL;
 	if (s.wait && q->kind != NVQ_KIND_IRQ)
 		return -EOPNOTSUPP;
-	err = READ_ONCE(q->native) ? 0 : nvq_native_get(q);
+	err = nvq_native_get(q);
 	if (err)
 		return err;
-	ret = nvq_native_submit(q, s.max ?: U32_MAX,
-				file->f_mode & FMODE_WRITE, false);
+	ret = nvq_native_submit(q, s.max ?: U32_MAX, writable, false);
 	if (ret < 0 || !s.wait)
 		return ret;
 	err = nvq_native_wait_sync(q, s.wait, s.timeout_ms);
 	return err ? err : ret;
+}
+
+/* All that is staged, as nearly every call asks: nothing to copy. */
+static long submit(struct nvq_queue *q, struct file *file, void __user *arg)
+{
+	bool writable = file->f_mode & FMODE_WRITE;
+	int err;
+
+	if (arg)
+		return submit_and_wait(q, arg, writable);
+	err = likely(READ_ONCE(q->native)) ? 0 : nvq_native_get(q);
+	return err ? err : nvq_native_submit(q, U32_MAX, writable, false);
 }
 
 static long submit_from(struct nvq_queue *q, struct file *file,
@@ -260,15 +272,12 @@ static long resync(struct nvq_queue *q)
 	return READ_ONCE(q->native) ? nvq_native_resync(q) : -EINVAL;
 }
 
-long nvq_queue_ioctl(struct file *file, unsigned int op, unsigned long arg)
+static noinline long other_ioctl(struct nvq_queue *q, struct file *file,
+				 unsigned int op, unsigned long arg)
 {
-	struct nvq_queue *q = file->private_data;
 	void __user *p = (void __user *)arg;
 	int err;
 
-	/* first, as it is the fast path */
-	if (likely(op == NVQ_IOC_SUBMIT))
-		return submit(q, file, p);
 	switch (op) {
 	case NVQ_IOC_GEOMETRY:
 	case NVQ_IOC_SELECT_NS:
@@ -310,4 +319,14 @@ long nvq_queue_ioctl(struct file *file, unsigned int op, unsigned long arg)
 	default:
 		return -ENOTTY;
 	}
+}
+
+long nvq_queue_ioctl(struct file *file, unsigned int op, unsigned long arg)
+{
+	struct nvq_queue *q = file->private_data;
+
+	/* first, as it is the fast path */
+	if (likely(op == NVQ_IOC_SUBMIT))
+		return submit(q, file, (void __user *)arg);
+	return other_ioctl(q, file, op, arg);
 }

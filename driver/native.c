@@ -90,6 +90,16 @@ void nvq_native_take_ns(struct nvq_queue *q)
 	c->nsid = q->ns.nsid;
 	c->lba_shift = q->ns.lba_shift;
 	c->nsze = q->ns.nsze;
+	nvq_stage_set_keys(c);
+}
+
+/* Under q->lock: of the descriptor that submits. */
+static void native_set_writable(struct nvq_native *n, bool writable)
+{
+	if (likely(n->ctx.writable == writable))
+		return;
+	n->ctx.writable = writable;
+	nvq_stage_set_keys(&n->ctx);
 }
 
 /*
@@ -160,7 +170,7 @@ static __always_inline u32 harvest_run(struct nvq_queue *q, u32 *stray)
 	const struct nvme_completion *cqe = &r->cqes[r->cq_head];
 	const struct nvme_completion *end = r->cqes + r->depth;
 	u32 depth = n->ctx.depth, mask = n->ctx.cid_mask;
-	struct nvq_nslot *slots = n->slots;
+	struct nvq_nslot *slots = n->slots, *slot;
 	u32 phase = r->cq_phase, cid, seen;
 
 	for (; cqe < end; cqe++) {
@@ -169,12 +179,16 @@ static __always_inline u32 harvest_run(struct nvq_queue *q, u32 *stray)
 		/* The phase bit says that the rest of the entry is there. */
 		dma_rmb();
 		cid = READ_ONCE(cqe->command_id);
-		if (likely(cid < depth &&
-			   slots[cid & mask].state == NVQ_SLOT_INFLIGHT)) {
-			slots[cid & mask].state = NVQ_SLOT_FREE;
-			if (unlikely(slots[cid & mask].abort & NVQ_ABORT_OUT))
-				slots[cid & mask].state = NVQ_SLOT_HELD;
-			continue;
+		if (likely(cid < depth)) {
+			slot = &slots[cid & mask];
+			if (likely(slot->state == NVQ_SLOT_INFLIGHT)) {
+				slot->state = NVQ_SLOT_FREE;
+				continue;
+			}
+			if (slot->state == NVQ_SLOT_ABORTING) {
+				slot->state = NVQ_SLOT_HELD;
+				continue;
+			}
 		}
 		++*stray;
 		stray_cqe(q, cid);
@@ -188,8 +202,7 @@ static __always_inline u32 harvest_run(struct nvq_queue *q, u32 *stray)
 	return seen;
 }
 
-/* Under q->lock: frees the ids whose CQEs have arrived; how many CQEs. */
-u32 nvq_native_harvest(struct nvq_queue *q)
+static __always_inline u32 harvest(struct nvq_queue *q)
 {
 	u32 seen, stray = 0;
 
@@ -203,17 +216,23 @@ u32 nvq_native_harvest(struct nvq_queue *q)
 	return seen;
 }
 
+/* Under q->lock: frees the ids whose CQEs have arrived; how many CQEs. */
+u32 nvq_native_harvest(struct nvq_queue *q)
+{
+	return harvest(q);
+}
+
 /*
  * Under q->lock: gives read entries back.  A doorbell each time would double
- * the doorbells, so it waits until a quarter of the CQ is at stake, or until
- * the room is needed.
+ * the doorbells, so it waits until half of the CQ is at stake, or until the
+ * room is needed.
  */
-static void native_ack(struct nvq_queue *q, bool needed)
+static __always_inline void native_ack(struct nvq_queue *q, bool needed)
 {
 	struct nvq_native *n = q->native;
 	u32 nr = n->consumed - n->acked;
 
-	if (!nr || (!needed && nr < q->ring.depth / 4U))
+	if (!nr || (!needed && nr < q->ring.depth / 2U))
 		return;
 	n->acked += nr;
 	n->cq_ack = nvq_cq_index_add(&q->ring, n->cq_ack, nr);
@@ -234,48 +253,53 @@ static int native_check(struct nvq_queue *q)
 	return 0;
 }
 
+/* How many commands were taken, and why not all: by value, for registers. */
+struct native_taken {
+	u32 nr;
+	int err;
+};
+
 /*
  * Under q->lock: takes up to @nr commands that lie one after the other, from
  * shared or copied memory, into SQ entries that do, too.  The controller does
  * not look beyond the tail it was told, so a refused command leaves nothing
- * behind.  Returns how many; *@err: why not all.
+ * behind.
  */
-static u32 native_take_run(struct nvq_native *n, const __le64 *entry,
-			   struct nvme_command *to, u32 nr, u32 deadline,
-			   int *err)
+static __always_inline struct native_taken
+native_take_run(struct nvq_native *n, const __le64 *entry,
+		struct nvme_command *to, u32 nr, u32 deadline)
 {
 	const struct nvq_stage_ctx *c = &n->ctx;
 	const __le64 *end = entry + nr * 8;
 	__le64 *sqe = (__le64 *)to;
 	struct nvq_nslot *slot;
 	struct nvq_staged s;
+	int err = 0;
 	u32 cid;
-	int ret;
 
 	for (; entry < end; entry += 8, sqe += 8) {
 		nvq_stage_read(&s, entry);
 		nvq_stage_pass(entry, sqe);
 		cid = nvq_stage_cid(&s);
 		if (unlikely(cid >= c->depth)) {
-			*err = -EINVAL;
+			err = -EINVAL;
 			break;
 		}
 		slot = &n->slots[cid & c->cid_mask];
 		if (unlikely(slot->state != NVQ_SLOT_FREE)) {
-			*err = -EBUSY;
+			err = -EBUSY;
 			break;
 		}
-		ret = nvq_stage_build(c, &s, sqe);
-		if (unlikely(ret)) {
-			*err = ret;
+		err = nvq_stage_build(c, &s, sqe);
+		if (unlikely(err))
 			break;
-		}
-		slot->state = NVQ_SLOT_INFLIGHT;
-		slot->abort = 0;
-		slot->buf = s.buf;
-		slot->deadline = deadline;
+		*slot = (struct nvq_nslot){
+			.deadline = deadline,
+			.buf = s.buf,
+			.state = NVQ_SLOT_INFLIGHT,
+		};
 	}
-	return (sqe - (__le64 *)to) / 8;
+	return (struct native_taken){ (sqe - (__le64 *)to) / 8, err };
 }
 
 /* Under q->lock: how many commands both rings have room for. */
@@ -300,36 +324,37 @@ struct native_batch {
 	u32 nr;
 };
 
-/* Under q->lock.  Returns how many were taken; *@err: why not all. */
-static u32 native_take_batch(struct nvq_queue *q, const struct native_batch *b,
-			     int *err)
+/* Under q->lock. */
+static __always_inline struct native_taken
+native_take_batch(struct nvq_queue *q, const struct native_batch *b)
 {
 	struct nvq_native *n = q->native;
 	struct nvq_ring *r = &q->ring;
 	u32 deadline = (u32)jiffies + n->timeout;
 	u32 room = native_room(q, b->nr), left = min(b->nr, room), taken = 0;
+	struct native_taken run = { 0 };
 
 	/* in runs that wrap neither here nor there */
-	for (*err = 0; left && !*err;) {
-		u32 from = (b->from + taken) & b->mask, nr, got;
+	while (left && !run.err) {
+		u32 from = (b->from + taken) & b->mask, nr;
 
 		nr = min3(left, r->depth - (u32)r->sq_tail,
 			  b->mask - from + 1);
-		got = native_take_run(n, b->base + from * 8,
-				      &r->sqes[r->sq_tail], nr, deadline, err);
-		taken += got;
-		left -= got;
-		r->sq_tail += got;
+		run = native_take_run(n, b->base + from * 8,
+				      &r->sqes[r->sq_tail], nr, deadline);
+		taken += run.nr;
+		left -= run.nr;
+		r->sq_tail += run.nr;
 		if (r->sq_tail == r->depth)
 			r->sq_tail = 0;
 	}
-	if (unlikely(!*err && b->nr > room))
-		*err = -ENOSPC;
+	if (unlikely(!run.err && b->nr > room))
+		run.err = -ENOSPC;
 	n->sent += taken;
 	q->inflight += taken;
 	q->submitted += taken;
 	nvq_ring_kick(r);
-	return taken;
+	return (struct native_taken){ taken, run.err };
 }
 
 /* Under q->lock: the kernel page after a call. */
@@ -347,19 +372,20 @@ static void native_publish(struct nvq_queue *q, int err)
 }
 
 /* One hold of the lock.  Returns how many were taken, or the error. */
-static int native_hold(struct nvq_queue *q, u32 max, bool writable, bool *more)
+static __always_inline int native_hold(struct nvq_queue *q, u32 max,
+				       bool writable, bool *more)
 {
 	struct nvq_native *n = q->native;
 	struct native_batch b;
-	u32 staged, taken = 0;
-	int err;
+	struct native_taken t = { 0 };
+	u32 staged;
 
 	spin_lock_irq(&q->lock);
-	n->ctx.writable = writable;
-	err = native_check(q);
-	if (unlikely(err))
+	native_set_writable(n, writable);
+	t.err = native_check(q);
+	if (unlikely(t.err))
 		goto unlock;
-	nvq_native_harvest(q);
+	harvest(q);
 	nvq_native_consume(n, READ_ONCE(n->upage->cq_head));
 	native_ack(q, false);
 	/*
@@ -368,7 +394,7 @@ static int native_hold(struct nvq_queue *q, u32 max, bool writable, bool *more)
 	 */
 	staged = smp_load_acquire(&n->upage->sq_tail) - n->sq_head;
 	if (unlikely(staged > n->stage_mask + 1)) {
-		err = -EINVAL;
+		t.err = -EINVAL;
 		goto publish;
 	}
 	b = (struct native_batch){
@@ -377,19 +403,34 @@ static int native_hold(struct nvq_queue *q, u32 max, bool writable, bool *more)
 		.from = n->sq_head,
 		.nr = min3(staged, max, (u32)HOLD_BATCH),
 	};
-	taken = native_take_batch(q, &b, &err);
-	n->sq_head += taken;
-	*more = taken == HOLD_BATCH && staged > taken && max > taken;
+	t = native_take_batch(q, &b);
+	n->sq_head += t.nr;
+	*more = t.nr == HOLD_BATCH && staged > t.nr && max > t.nr;
 publish:
-	native_publish(q, err);
+	native_publish(q, t.err);
 unlock:
 	spin_unlock_irq(&q->lock);
-	return taken ? taken : err;
+	return t.nr ? t.nr : t.err;
+}
+
+/* A recovery or format change is under way: until it is over, killably. */
+static noinline int native_wait_live(struct nvq_queue *q)
+{
+	long ret;
+
+	ret = wait_event_killable_timeout(q->wait,
+			READ_ONCE(q->hw) == NVQ_HW_DEAD ||
+			READ_ONCE(q->resync) ||
+			(READ_ONCE(q->hw) == NVQ_HW_LIVE &&
+			 !READ_ONCE(q->frozen)), q->native->timeout);
+	if (ret <= 0)
+		return ret ? -EINTR : -ETIMEDOUT;
+	return 0;
 }
 
 /*
  * Takes up to @max staged commands.  Returns how many, or the error if none
- * was; a recovery or format change under way is waited out, killably.
+ * was; a recovery or format change under way is waited out.
  */
 int nvq_native_submit(struct nvq_queue *q, u32 max, bool writable,
 		      bool nonblock)
@@ -408,13 +449,9 @@ int nvq_native_submit(struct nvq_queue *q, u32 max, bool writable,
 			continue;
 		if (total || nonblock)
 			return total ? total : -EAGAIN;
-		ret = wait_event_killable_timeout(q->wait,
-				READ_ONCE(q->hw) == NVQ_HW_DEAD ||
-				READ_ONCE(q->resync) ||
-				(READ_ONCE(q->hw) == NVQ_HW_LIVE &&
-				 !READ_ONCE(q->frozen)), q->native->timeout);
-		if (ret <= 0)
-			return ret ? -EINTR : -ETIMEDOUT;
+		ret = native_wait_live(q);
+		if (ret)
+			return ret;
 	}
 }
 
@@ -425,9 +462,8 @@ int nvq_native_submit_from(struct nvq_queue *q,
 	struct nvq_native *n = q->native;
 	u32 nr = min_t(u32, from->nr, HOLD_BATCH);
 	struct native_batch b = { .mask = HOLD_BATCH - 1, .nr = nr };
+	struct native_taken t = { 0 };
 	__le64 *copy;
-	int err;
-	u32 taken = 0;
 
 	copy = memdup_user(u64_to_user_ptr(from->sqes),
 			   nr * sizeof(struct nvq_sqe));
@@ -435,20 +471,20 @@ int nvq_native_submit_from(struct nvq_queue *q,
 		return PTR_ERR(copy);
 	b.base = copy;
 	spin_lock_irq(&q->lock);
-	n->ctx.writable = writable;
-	err = native_check(q);
-	if (!err) {
+	native_set_writable(n, writable);
+	t.err = native_check(q);
+	if (!t.err) {
 		nvq_native_harvest(q);
 		/* where SUBMIT and poll(2) look for it: there is no mapping */
 		WRITE_ONCE(n->upage->cq_head, from->cq_head);
 		nvq_native_consume(n, from->cq_head);
 		native_ack(q, false);
-		taken = native_take_batch(q, &b, &err);
-		native_publish(q, err);
+		t = native_take_batch(q, &b);
+		native_publish(q, t.err);
 	}
 	spin_unlock_irq(&q->lock);
 	kfree(copy);
-	return taken ? taken : err;
+	return t.nr ? t.nr : t.err;
 }
 
 /* -------------------------------------------------- time-outs and recovery */
@@ -470,7 +506,7 @@ void nvq_native_end_all(struct nvq_queue *q, u16 status)
 	for (cid = 0; cid < r->depth && q->inflight; cid++) {
 		struct nvme_completion *cqe = &r->cqes[r->cq_head];
 
-		if (n->slots[cid].state != NVQ_SLOT_INFLIGHT)
+		if (!nvq_nslot_inflight(&n->slots[cid]))
 			continue;
 		cqe->command_id = cid;
 		cqe->result.u64 = 0;
@@ -506,16 +542,16 @@ bool nvq_native_expired(struct nvq_queue *q, u16 *cid, u32 max, u32 *nr,
 	for (i = 0; i < q->ring.depth && q->inflight; i++) {
 		struct nvq_nslot *slot = &n->slots[i];
 
-		if (slot->state != NVQ_SLOT_INFLIGHT ||
+		if (!nvq_nslot_inflight(slot) ||
 		    (s32)(now - slot->deadline) < 0)
 			continue;
 		any = true;
-		*late |= slot->abort;
-		slot->abort = NVQ_ABORT_TRIED;
+		*late |= slot->late;
+		slot->late = true;
 		slot->deadline = now + n->timeout;
 		if (*nr == max)
 			continue;
-		slot->abort |= NVQ_ABORT_OUT;
+		slot->state = NVQ_SLOT_ABORTING;
 		cid[(*nr)++] = i;
 	}
 	spin_unlock_irq(&q->lock);
@@ -531,9 +567,10 @@ void nvq_native_aborted(struct nvq_queue *q, u16 cid)
 	struct nvq_nslot *slot = &q->native->slots[cid];
 
 	spin_lock_irq(&q->lock);
-	slot->abort &= ~NVQ_ABORT_OUT;
 	if (slot->state == NVQ_SLOT_HELD)
 		slot->state = NVQ_SLOT_FREE;
+	else if (slot->state == NVQ_SLOT_ABORTING)
+		slot->state = NVQ_SLOT_INFLIGHT;
 	spin_unlock_irq(&q->lock);
 }
 

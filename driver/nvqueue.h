@@ -220,19 +220,24 @@ int nvq_queue_select(struct nvq_queue *q, u32 nsid);
 int nvq_ns_freeze(struct nvq_ctrl *ctrl);
 void nvq_ns_thaw(struct nvq_ctrl *ctrl);
 
+enum nvq_slot_state {
+	NVQ_SLOT_FREE,
+	NVQ_SLOT_HELD,		/* being mapped by a submitter; native: has ended,
+				   its Abort has not */
+	NVQ_SLOT_INFLIGHT,	/* the controller may write its data */
+	NVQ_SLOT_DONE,		/* ended; its owner has not been told yet */
+	NVQ_SLOT_TOLD,		/* an IOPOLL callback is about to free it */
+	NVQ_SLOT_ABORTING,	/* native: in flight, and its Abort is, too */
+};
+
 /* ---------------------------------------------------- native.c, buffer.c */
 
 /* A command id of the native path: 8 bytes, one per depth. */
 struct nvq_nslot {
 	u32 deadline;		/* low half of jiffies */
 	u16 buf;
-	u8 state;		/* NVQ_SLOT_FREE, _INFLIGHT, _HELD by an Abort */
-	u8 abort;		/* NVQ_ABORT_* */
-};
-
-enum {
-	NVQ_ABORT_TRIED	= 1 << 0,	/* the command had one */
-	NVQ_ABORT_OUT	= 1 << 1,	/* it has not returned: keep the id */
+	u8 state;		/* NVQ_SLOT_FREE, _INFLIGHT, _ABORTING, _HELD */
+	bool late;		/* was out of time once, and had its Abort */
 };
 
 /* A registered buffer; q->mutex, but for what its view holds. */
@@ -301,6 +306,12 @@ static inline void nvq_native_consume(struct nvq_native *n, u32 head)
 	n->consumed += min(said, most);
 }
 
+static inline bool nvq_nslot_inflight(const struct nvq_nslot *slot)
+{
+	return slot->state == NVQ_SLOT_INFLIGHT ||
+	       slot->state == NVQ_SLOT_ABORTING;
+}
+
 int nvq_native_get(struct nvq_queue *q);
 void nvq_native_free(struct nvq_queue *q);
 void nvq_native_end_all(struct nvq_queue *q, u16 status);
@@ -327,14 +338,6 @@ void nvq_bufs_unmap(struct nvq_queue *q);
 void nvq_bufs_free(struct nvq_queue *q);
 
 /* --------------------------------- queue.c, poll.c, sync.c, life.c */
-
-enum nvq_slot_state {
-	NVQ_SLOT_FREE,
-	NVQ_SLOT_HELD,		/* being mapped by a submitter */
-	NVQ_SLOT_INFLIGHT,	/* the controller may write its data */
-	NVQ_SLOT_DONE,		/* ended; its owner has not been told yet */
-	NVQ_SLOT_TOLD,		/* an IOPOLL callback is about to free it */
-};
 
 enum nvq_slot_kind {
 	NVQ_IO_IOPOLL,		/* owner: io_uring_cmd on an IOPOLL ring */

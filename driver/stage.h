@@ -41,9 +41,9 @@ struct nvq_buf_page {
 /* What the validation needs of a buffer, two of them in a cache line. */
 struct nvq_buf_view {
 	const struct nvq_buf_page *pages;
-	u64 len;		/* bytes; 0: no such buffer */
+	u64 len;		/* bytes that commands may read; 0: no such buffer */
+	u64 len_in;		/* that they may write: as many, or none */
 	u32 start;		/* offset of its first byte in its first page */
-	bool readonly;		/* the device must not write to it */
 };
 
 /*
@@ -60,9 +60,22 @@ struct nvq_stage_ctx {
 	u64 max_xfer;
 	u64 nsze;
 	u64 guard;
+	/* what the usual commands look like: nvq_stage_set_keys() */
+	u64 read_key, write_key;
 	u32 depth;
 	bool writable;
 };
+
+/* Where a command has its opcode and its nsid: what the keys are of. */
+#define NVQ_STAGE_KEY		0xffffffff000000ffULL
+
+/* To be called whenever nsid or writable has changed. */
+static inline void nvq_stage_set_keys(struct nvq_stage_ctx *c)
+{
+	c->read_key = (u64)c->nsid << 32 | 0x02;
+	/* ~0 has bits that no command's key has */
+	c->write_key = c->writable ? (u64)c->nsid << 32 | 0x01 : ~0ULL;
+}
 
 /* The words of a staged command that need a look, each read once. */
 struct nvq_staged {
@@ -127,27 +140,28 @@ static inline bool nvq_opcode_has_range(u8 opcode)
  * the most: within the list's 512 entries, and all of them filled.
  */
 static inline void nvq_stage_prps(const struct nvq_buf_view *b, u32 offset,
-				  u32 len, u64 guard, u64 *prp1, u64 *prp2)
+				  u32 len, u64 guard, __le64 *sqe)
 {
 	u32 first = b->start + offset, off = first & (NVQ_CTRL_PAGE - 1);
 	const struct nvq_buf_page *page = &b->pages[first / NVQ_CTRL_PAGE];
+	u64 prp2 = guard;
 
-	*prp1 = page->dma + off;
-	*prp2 = guard;
 	if (off + len > 2 * NVQ_CTRL_PAGE)
-		*prp2 = page->list;
+		prp2 = page->list;
 	else if (off + len > NVQ_CTRL_PAGE)
-		*prp2 = page[1].dma;
+		prp2 = page[1].dma;
+	sqe[3] = cpu_to_le64(page->dma + off);
+	sqe[4] = cpu_to_le64(prp2);
 }
 
 /*
- * Checks where the command's data lies and computes its PRPs.  @len is 1 at
- * least, so that a buffer that is not there has no room for it.
+ * Checks where the command's data lies and fills its PRPs.  @len is 1 at least,
+ * so that a buffer that is not there has no room for it.
  */
-static inline int nvq_stage_data(const struct nvq_stage_ctx *c,
-				 const struct nvq_staged *s,
-				 const struct nvq_opcode *op, u64 len,
-				 u64 *prp1, u64 *prp2)
+static __always_inline int nvq_stage_data(const struct nvq_stage_ctx *c,
+					  const struct nvq_staged *s,
+					  enum nvq_dir dir, u64 len,
+					  __le64 *sqe)
 {
 	const struct nvq_buf_view *b;
 	u32 buf = s->buf;
@@ -158,33 +172,55 @@ static inline int nvq_stage_data(const struct nvq_stage_ctx *c,
 	b = &c->bufs[buf & c->buf_mask];
 	if (unlikely(len > c->max_xfer || (s->offset & 3)))
 		return -EINVAL;
-	if (unlikely(__builtin_add_overflow(s->offset, len, &end) ||
-		     end > b->len))
+	if (unlikely(__builtin_add_overflow(s->offset, len, &end)))
 		return -EINVAL;
-	if (unlikely(b->readonly) && op->dir == NVQ_DIR_IN)
-		return -EACCES;
-	nvq_stage_prps(b, s->offset, len, c->guard, prp1, prp2);
+	if (unlikely(end > (dir == NVQ_DIR_IN ? b->len_in : b->len)))
+		return end > b->len ? -EINVAL : -EACCES;
+	nvq_stage_prps(b, s->offset, len, c->guard, sqe);
 	return 0;
 }
 
+/* A command of NLB LBAs from SLBA on; who may send it, and where, is known. */
+static __always_inline int nvq_stage_rw(const struct nvq_stage_ctx *c,
+					const struct nvq_staged *s,
+					enum nvq_dir dir, __le64 *sqe)
+{
+	u64 len = ((s->dw12 & 0xffff) + 1) << c->lba_shift;
+
+	if (unlikely(!nvq_stage_in_range(c, s->dw10, s->dw12)))
+		return -EINVAL;
+	return nvq_stage_data(c, s, dir, len, sqe);
+}
+
 /*
- * Any command but those whose length is a number of LBAs.  Apart, and on a copy
- * of its own, so that the words of the usual ones can stay in registers.
+ * Any command but the usual ones, or what is wrong with it.  Apart, and on a
+ * copy of its own, so that the words of those can stay in registers.
  */
 static noinline int nvq_stage_other(const struct nvq_stage_ctx *c,
-				    const struct nvq_staged *s,
-				    const struct nvq_opcode *op,
-				    u64 *prp1, u64 *prp2)
+				    struct nvq_staged s, __le64 *sqe)
 {
-	u64 len;
+	u8 opcode = nvq_stage_opcode(&s);
+	const struct nvq_opcode *op = nvq_opcode_find(opcode, s.dw12 >> 32);
 
-	if (nvq_opcode_has_range(nvq_stage_opcode(s)) &&
-	    !nvq_stage_in_range(c, s->dw10, s->dw12))
+	if (!op)
+		return -EOPNOTSUPP;
+	if (op->write && !c->writable)
+		return -EACCES;
+	if ((u32)(s.dw0 >> 32) != c->nsid)
 		return -EINVAL;
-	if (op->len == NVQ_LEN_NONE)
-		return 0;
-	len = nvq_opcode_length(op, c->lba_shift, s->dw10, s->dw12);
-	return nvq_stage_data(c, s, op, len, prp1, prp2);
+	if (op->len == NVQ_LEN_NLB)
+		return nvq_stage_rw(c, &s, op->dir, sqe);
+	if (nvq_opcode_has_range(opcode) &&
+	    !nvq_stage_in_range(c, s.dw10, s.dw12))
+		return -EINVAL;
+	if (op->len != NVQ_LEN_NONE)
+		return nvq_stage_data(c, &s, op->dir,
+				      nvq_opcode_length(op, c->lba_shift,
+							s.dw10, s.dw12), sqe);
+	/* never address 0, should the controller see data where we see none */
+	sqe[3] = cpu_to_le64(c->guard);
+	sqe[4] = cpu_to_le64(c->guard);
+	return 0;
 }
 
 /*
@@ -196,41 +232,20 @@ static __always_inline int nvq_stage_build(const struct nvq_stage_ctx *c,
 					   const struct nvq_staged *s,
 					   __le64 *sqe)
 {
-	u8 opcode = nvq_stage_opcode(s);
-	const struct nvq_opcode *op = &nvq_opcodes[opcode];
-	/* never address 0, should the controller see data where we see none */
-	u64 prp1 = c->guard, prp2 = prp1;
+	u64 key = s->dw0 & NVQ_STAGE_KEY;
 	int err;
 
-	/* only a listed opcode has a length in LBAs */
-	if (unlikely(op->len != NVQ_LEN_NLB)) {
-		op = nvq_opcode_find(opcode, s->dw12 >> 32);
-		if (!op)
-			return -EOPNOTSUPP;
-	}
-	if (unlikely(op->write) && !c->writable)
-		return -EACCES;
-	if (unlikely((u32)(s->dw0 >> 32) != c->nsid))
-		return -EINVAL;
-	if (likely(op->len == NVQ_LEN_NLB)) {
-		if (unlikely(!nvq_stage_in_range(c, s->dw10, s->dw12)))
-			return -EINVAL;
-		err = nvq_stage_data(c, s, op, ((s->dw12 & 0xffff) + 1) <<
-				     c->lba_shift, &prp1, &prp2);
-	} else {
-		struct nvq_staged copy = *s;
-		u64 prps[2] = { prp1, prp2 };
-
-		err = nvq_stage_other(c, &copy, op, &prps[0], &prps[1]);
-		prp1 = prps[0];
-		prp2 = prps[1];
-	}
+	/* a read or write that is listed, allowed, and of our namespace */
+	if (likely(key == c->read_key))
+		err = nvq_stage_rw(c, s, NVQ_DIR_IN, sqe);
+	else if (key == c->write_key)
+		err = nvq_stage_rw(c, s, NVQ_DIR_OUT, sqe);
+	else
+		err = nvq_stage_other(c, *s, sqe);
 	if (unlikely(err))
 		return err;
 	/* fused bits and PSDT are 0 by construction */
 	sqe[0] = cpu_to_le64(s->dw0 & ~0xff00ULL);
-	sqe[3] = cpu_to_le64(prp1);
-	sqe[4] = cpu_to_le64(prp2);
 	sqe[5] = cpu_to_le64(s->dw10);
 	sqe[6] = cpu_to_le64(s->dw12);
 	return 0;

@@ -12,6 +12,7 @@
 
 #include <fio.h>
 
+#include "issue.h"
 #include "nvqueue.h"
 
 /* How long a wait lasts before it looks around. */
@@ -54,20 +55,9 @@ static void fail_first(struct thread_data *td, struct nvqueue_file *nf, int err)
 
 /* ---- Submission -------------------------------------------------------------- */
 
-static inline void stage_rw(struct nvqueue_job *job, struct nvqueue_file *nf,
-			    const struct io_u *io_u)
-{
-	nvq_stage_rw(&nf->n, io_u->index,
-		     io_u->ddir == DDIR_READ ? NVQ_READ : NVQ_WRITE,
-		     io_u->offset >> nf->q.lba_shift,
-		     io_u->xfer_buflen >> nf->q.lba_shift, nf->buf,
-		     (char *)io_u->xfer_buf - job->region);
-}
-
 /* False: it cannot be, and has failed. */
-static bool __attribute__((noinline)) stage_other(struct thread_data *td,
-						  struct nvqueue_file *nf,
-						  struct io_u *io_u)
+static bool stage_other(struct thread_data *td, struct nvqueue_file *nf,
+			struct io_u *io_u)
 {
 	struct nvqueue_job *job = td->io_ops_data;
 	unsigned int slot = io_u->index;
@@ -125,19 +115,16 @@ static bool refused(struct thread_data *td, struct nvqueue_file *nf, int err)
 	}
 }
 
-static int hand_over(struct nvqueue_job *job, unsigned int i)
+static int hand_over(struct nvqueue_job *job, struct nvqueue_file *nf)
 {
-	struct nvqueue_file *nf = job->files[i];
-
 	if (job->submit == NVQUEUE_SUBMIT_IOCTL)
 		return nvq_native_submit(&nf->n);
-	return nvq_native_ring_submit(&job->nring, i);
+	return nvq_native_ring_submit(&job->nring, nf->index);
 }
 
-static void flush_file(struct thread_data *td, unsigned int i)
+static void flush_file(struct thread_data *td, struct nvqueue_file *nf)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	struct nvqueue_file *nf = job->files[i];
 	unsigned int staged;
 	int ret;
 
@@ -145,7 +132,7 @@ static void flush_file(struct thread_data *td, unsigned int i)
 		staged = nvq_native_staged(&nf->n);
 		if (!staged)
 			return;
-		ret = hand_over(job, i);
+		ret = hand_over(job, nf);
 		if (likely(ret == (int)staged))
 			return;
 		if (ret > 0)
@@ -155,77 +142,85 @@ static void flush_file(struct thread_data *td, unsigned int i)
 	}
 }
 
-/* What FIO_ASYNCIO_SETS_ISSUE_TIME leaves to the engine. */
 static void note_issue(struct thread_data *td, unsigned int nr)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	struct timespec now;
+	struct nvqueue_issue is;
 	unsigned int i;
 
-	if (!fio_fill_issue_time(td))
+	if (!nvqueue_issue_begin(td, &is))
 		return;
-	fio_gettime(&now, NULL);
-	for (i = 0; i < nr; i++) {
-		job->batch[i]->issue_time = now;
-		io_u_queued(td, job->batch[i]);
-	}
-	if (td->o.read_iolog_file)
-		td->last_issue = now;
+	for (i = 0; i < nr; i++)
+		nvqueue_issue_one(&is, job->batch[i]);
+}
+
+static unsigned int nr_batch(const struct nvqueue_job *job)
+{
+	return job->batch_end - job->batch;
 }
 
 static void flush(struct thread_data *td)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	unsigned int i, nr = job->nr_batch;
+	unsigned int i, nr = nr_batch(job);
 
 	for (i = 0; i < job->nr_files; i++)
-		flush_file(td, i);
+		flush_file(td, job->files[i]);
 	if (!nr)
 		return;
-	job->nr_batch = 0;
+	job->batch_end = job->batch;
 	job->submitted += nr;
 	note_issue(td, nr);
 	io_u_mark_submit(td, nr);
 }
 
 /* Depth 1: a command is there and back within queue(). */
-static enum fio_q_status run_one(struct thread_data *td, struct nvqueue_file *nf,
-				 struct io_u *io_u)
+static enum fio_q_status run_one(struct thread_data *td,
+				 struct nvqueue_file *nf, struct io_u *io_u)
 {
 	struct nvqueue_job *job = td->io_ops_data;
+	const struct nvq_cqe *c;
 
 	job->submitted++;
-	if (likely(nf->q.geo.kind == NVQ_KIND_POLL &&
-		   job->submit == NVQUEUE_SUBMIT_IOCTL &&
-		   nvq_native_submit(&nf->n) == 1 &&
-		   !nvq_native_wait(&nf->n, 1, WAIT_MS)))
-		ended(td, nvq_native_next(&nf->n));
-	else if (nvqueue_native_getevents(td, 1, 1) < 0)
+	if (likely(hand_over(job, nf) == 1)) {
+		c = nvq_native_next(&nf->n);
+		if (!c && nf->q.geo.kind == NVQ_KIND_POLL &&
+		    !nvq_native_wait(&nf->n, 1, WAIT_MS))
+			c = nvq_native_next(&nf->n);
+		if (likely(c)) {
+			ended(td, c);
+			goto done;
+		}
+	}
+	if (nvqueue_native_getevents(td, 1, 1) < 0)
 		io_u->error = ENODEV;
+done:
 	io_u_mark_submit(td, 1);
 	io_u_mark_complete(td, 1);
 	return FIO_Q_COMPLETED;
 }
 
-enum fio_q_status nvqueue_native_queue(struct thread_data *td, struct io_u *io_u)
+/* What the short way in nvqueue_queue() leaves. */
+enum fio_q_status nvqueue_native_queue(struct thread_data *td,
+				       struct nvqueue_file *nf,
+				       struct io_u *io_u)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	struct nvqueue_file *nf = FILE_ENG_DATA(io_u->file);
 
-	if (likely(io_u->ddir <= DDIR_WRITE)) {
-		/* a replayed log, say */
-		if (unlikely((io_u->offset | io_u->xfer_buflen) &
-			     nf->lba_mask)) {
-			nvqueue_failed(td, io_u, -EINVAL);
+	if (io_u->ddir > DDIR_WRITE) {
+		if (!stage_other(td, nf, io_u))
 			return FIO_Q_COMPLETED;
-		}
-		stage_rw(job, nf, io_u);
-	} else if (!stage_other(td, nf, io_u)) {
+	} else if (unlikely((io_u->offset | io_u->xfer_buflen) &
+			    nf->lba_mask)) {
+		/* a replayed log, say */
+		nvqueue_failed(td, io_u, -EINVAL);
 		return FIO_Q_COMPLETED;
+	} else {
+		nvqueue_native_rw(job, nf, io_u);
 	}
-	if (unlikely(job->one))
+	if (job->one)
 		return run_one(td, nf, io_u);
-	job->batch[job->nr_batch++] = io_u;
+	*job->batch_end++ = io_u;
 	return FIO_Q_QUEUED;
 }
 
@@ -239,18 +234,29 @@ int nvqueue_native_commit(struct thread_data *td)
 	struct nvqueue_job *job = td->io_ops_data;
 	unsigned int i;
 
-	if (job->nr_batch < job->hold_max)
+	if (nr_batch(job) < job->hold_max)
 		for (i = 0; i < job->nr_files; i++)
 			if (nvq_native_has(&job->files[i]->n, 1))
 				return 0;
-	if (likely(job->nr_batch))
+	if (likely(nr_batch(job)))
 		flush(td);
 	return 0;
 }
 
 /* ---- Completion -------------------------------------------------------------- */
 
-/* The same where @max are known to be there, in one file: no look at each. */
+/* Of @run entries that lie behind each other, those that failed. */
+static void __attribute__((noinline))
+look_at_each(struct thread_data *td, const struct nvq_cqe *c, unsigned int run)
+{
+	while (run--)
+		ended(td, c++);
+}
+
+/*
+ * The same where @max are known to be there, in one file: no look at each, and
+ * one at all of their statuses (bit 0 is the phase).
+ */
 static unsigned int collect_all(struct thread_data *td, unsigned int max)
 {
 	struct nvqueue_job *job = td->io_ops_data;
@@ -259,14 +265,17 @@ static unsigned int collect_all(struct thread_data *td, unsigned int max)
 
 	while (e < end) {
 		const struct nvq_cqe *c = nvq_native_entry(n);
-		unsigned int run = nvq_native_run(n, end - e);
-		struct io_u **stop = e + run;
+		unsigned int run = nvq_native_run(n, end - e), i;
+		uint16_t any = 0;
 
-		for (; e < stop; e++, c++) {
-			*e = io_us[nvq_native_cid(c)];
-			if (unlikely(nvq_native_res(c)))
-				nvqueue_failed(td, *e, nvq_native_res(c));
+#pragma GCC unroll 8
+		for (i = 0; i < run; i++) {
+			e[i] = io_us[nvq_native_cid(&c[i])];
+			any |= c[i].status;
 		}
+		if (unlikely(le16toh(any) >> 1))
+			look_at_each(td, c, run);
+		e += run;
 		nvq_native_skip(n, run);
 	}
 	return max;
@@ -386,7 +395,7 @@ int nvqueue_native_getevents(struct thread_data *td, unsigned int min,
 	struct nvqueue_job *job = td->io_ops_data;
 
 	if (likely(n >= min)) {
-		if (!n && job->nr_batch)
+		if (!n && nr_batch(job))
 			flush(td);
 		return n;
 	}
@@ -495,6 +504,7 @@ int nvqueue_native_start(struct thread_data *td)
 	for (i = 0; i < job->nr_files; i++) {
 		struct nvqueue_file *nf = job->files[i];
 
+		nf->index = i;
 		ret = nvq_native_init(&nf->n, &nf->q, &err);
 		if (ret) {
 			nvqueue_refuse(td, -ret, "%s", err.text);
@@ -511,11 +521,15 @@ int nvqueue_native_start(struct thread_data *td)
 	job->batch = calloc(td->o.iodepth, sizeof(*job->batch));
 	if (!job->events || !job->kept || !job->batch)
 		return 1;
+	job->batch_end = job->batch;
 	job->hold_max = hold_max(td);
 	if (td->o.iodepth == 1) {
 		job->one = true;
 		/* fio then takes the time before queue(), and asks no events */
 		td->flags |= (unsigned long long)FIO_SYNCIO << TD_ENG_FLAG_SHIFT;
+	} else {
+		for (i = 0; i < job->nr_files; i++)
+			job->files[i]->short_mask = job->files[i]->lba_mask;
 	}
 	return job->submit == NVQUEUE_SUBMIT_IOCTL ? 0 : make_ring(td);
 }

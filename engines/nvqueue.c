@@ -18,6 +18,7 @@
 
 #include <fio.h>
 
+#include "issue.h"
 #include "nvqueue.h"
 
 /* How long getevents() waits before it looks around. */
@@ -86,16 +87,12 @@ static void __attribute__((noinline)) prep_other(struct thread_data *td,
 	}
 }
 
-static enum fio_q_status nvqueue_queue(struct thread_data *td,
-				       struct io_u *io_u)
+static enum fio_q_status queue_standard(struct thread_data *td,
+					const struct nvqueue_file *nf,
+					struct io_u *io_u)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	const struct nvqueue_file *nf;
 
-	/* fio has checked that a job with --readonly writes nothing */
-	if (likely(nvqueue_is_native(job)))
-		return nvqueue_native_queue(td, io_u);
-	nf = FILE_ENG_DATA(io_u->file);
 	if (unlikely((io_u->offset | io_u->xfer_buflen) & nf->lba_mask) &&
 	    ddir_rw(io_u->ddir)) {
 		nvqueue_failed(td, io_u, -EINVAL); /* a replayed log, say */
@@ -109,25 +106,46 @@ static enum fio_q_status nvqueue_queue(struct thread_data *td,
 	return FIO_Q_QUEUED;
 }
 
-/* What FIO_ASYNCIO_SETS_ISSUE_TIME leaves to the engine. */
+/* Apart, so that the short way has no registers to save. */
+static enum fio_q_status __attribute__((noinline))
+queue_other(struct thread_data *td, struct nvqueue_file *nf, struct io_u *io_u)
+{
+	if (nvqueue_is_native(td->io_ops_data))
+		return nvqueue_native_queue(td, nf, io_u);
+	return queue_standard(td, nf, io_u);
+}
+
+/*
+ * The short way is that of reads and writes of whole LBAs on the native path,
+ * deeper than 1; short_mask has all its bits set where it is not for this job.
+ * fio has checked that a job with --readonly writes nothing.
+ */
+static enum fio_q_status nvqueue_queue(struct thread_data *td,
+				       struct io_u *io_u)
+{
+	struct nvqueue_job *job = td->io_ops_data;
+	struct nvqueue_file *nf = FILE_ENG_DATA(io_u->file);
+
+	if (unlikely(io_u->ddir > DDIR_WRITE ||
+		     ((io_u->offset | io_u->xfer_buflen) & nf->short_mask)))
+		return queue_other(td, nf, io_u);
+	nvqueue_native_rw(job, nf, io_u);
+	*job->batch_end++ = io_u;
+	return FIO_Q_QUEUED;
+}
+
 static void note_issue(struct thread_data *td, unsigned int from,
 		       unsigned int nr)
 {
 	struct nvqueue_job *job = td->io_ops_data;
 	struct nvq_ring *r = &job->ring;
-	struct timespec now;
+	struct nvqueue_issue is;
 
-	if (!fio_fill_issue_time(td))
+	if (!nvqueue_issue_begin(td, &is))
 		return;
-	fio_gettime(&now, NULL);
-	for (; nr--; from++) {
-		struct io_u *io_u = job->io_us[r->sq_array[from & r->sq_mask]];
-
-		io_u->issue_time = now;
-		io_u_queued(td, io_u);
-	}
-	if (td->o.read_iolog_file)
-		td->last_issue = now;
+	for (; nr--; from++)
+		nvqueue_issue_one(&is,
+				  job->io_us[r->sq_array[from & r->sq_mask]]);
 }
 
 /* Nothing could be submitted: give the kernel a moment, but not for ever. */

@@ -56,7 +56,9 @@ struct nvqueue_file {
 	struct nvq_info info;	/* as seen before the queue was opened */
 	struct nvq q;		/* open from init to cleanup of the job */
 	uint64_t lba_mask;	/* bits of a byte offset that must be 0 */
+	uint64_t short_mask;	/* the same for the short way in, or all bits */
 	struct nvq_native n;	/* unless standard */
+	unsigned int index;	/* of it in the job */
 	unsigned int buf;	/* of all io_us */
 	unsigned int ranges_buf;
 };
@@ -83,8 +85,9 @@ struct nvqueue_job {
 	bool one;		/* depth 1: queue() completes */
 	unsigned int hold_max;	/* commands held for want of batch options */
 	char *region;		/* the registered memory */
-	unsigned int nr_batch, nr_kept;
+	unsigned int nr_kept;
 	struct io_u **batch;	/* staged since the last flush */
+	struct io_u **batch_end;
 	struct io_u **kept;	/* ended, told by the next getevents() */
 	struct io_u **events;	/* what it told */
 	uint64_t submitted, waits;
@@ -110,6 +113,7 @@ int nvqueue_native_start(struct thread_data *td);
 void nvqueue_native_stop(struct nvqueue_job *job);
 void nvqueue_native_stats(const struct thread_data *td);
 enum fio_q_status nvqueue_native_queue(struct thread_data *td,
+				       struct nvqueue_file *nf,
 				       struct io_u *io_u);
 int nvqueue_native_commit(struct thread_data *td);
 int nvqueue_native_getevents(struct thread_data *td, unsigned int min,
@@ -118,6 +122,17 @@ int nvqueue_native_getevents(struct thread_data *td, unsigned int min,
 static inline bool nvqueue_is_native(const struct nvqueue_job *job)
 {
 	return job->submit != NVQUEUE_SUBMIT_STANDARD;
+}
+
+static inline void nvqueue_native_rw(const struct nvqueue_job *job,
+				     struct nvqueue_file *nf,
+				     const struct io_u *io_u)
+{
+	nvq_stage_rw(&nf->n, io_u->index,
+		     io_u->ddir == DDIR_READ ? NVQ_READ : NVQ_WRITE,
+		     io_u->offset >> nf->q.lba_shift,
+		     io_u->xfer_buflen >> nf->q.lba_shift, nf->buf,
+		     (char *)io_u->xfer_buf - job->region);
 }
 
 /* failure.c */

@@ -103,6 +103,7 @@ static int describe_file(struct thread_data *td, struct fio_file *f)
 		return 1;
 	}
 	nf->lba_mask = geo->lba_size - 1;
+	nf->short_mask = ~0ull;
 	f->real_file_size = geo->nsze * geo->lba_size;
 	fio_file_set_size_known(f);
 	FILE_SET_ENG_DATA(f, nf);

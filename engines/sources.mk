@@ -3,6 +3,7 @@
 # The fio engine's sources.
 nvq_engine_c = \
 	engines/failure.c \
+	engines/issue.h \
 	engines/native.c \
 	engines/nvqueue.c \
 	engines/nvqueue.h \

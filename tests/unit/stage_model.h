@@ -61,7 +61,7 @@ static inline void model_buf(struct model *m, unsigned int b,
 	m->views[b].pages = m->table[b];
 	m->views[b].len = len;
 	m->views[b].start = start;
-	m->views[b].readonly = readonly;
+	m->views[b].len_in = readonly ? 0 : len;
 }
 
 /* Buffers 5 to 7 do not exist. */
@@ -74,6 +74,7 @@ static inline void model_init(struct model *m, unsigned int lba_shift,
 		.lba_shift = lba_shift, .max_xfer = 1 << 20, .nsze = nsze,
 		.guard = MODEL_GUARD, .depth = 64, .writable = writable,
 	};
+	nvq_stage_set_keys(&m->ctx);
 	model_buf(m, 0, 0, 1100 * 4096, false);
 	model_buf(m, 1, 512, 600 * 4096 + 12, false);
 	model_buf(m, 2, 4092, 4, false);
@@ -158,7 +159,7 @@ static inline bool model_accepts(const struct model *m, const __le64 *w)
 	if (len > m->ctx.max_xfer ||
 	    (__int128)c.offset + len > b->len)
 		return false;
-	return !((c.opcode == 0x02 || c.opcode == 0x7a) && b->readonly);
+	return !((c.opcode == 0x02 || c.opcode == 0x7a) && !b->len_in);
 }
 
 /* The device reads 8 bytes of a list; 0: no list is there. */

@@ -127,6 +127,7 @@ static void writes_need_a_writable_file(void **state)
 {
 	(void)state;
 	m.ctx.writable = false;
+	nvq_stage_set_keys(&m.ctx);
 	assert_int_equal(try(1, 0, 0, 0, 0), -EACCES);
 	assert_int_equal(try(8, 0, 0, 0, 0), -EACCES);
 	assert_int_equal(try(9, 0, 0, 0, 0), -EACCES);
