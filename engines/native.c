@@ -306,7 +306,6 @@ static unsigned int collect(struct thread_data *td, unsigned int n,
 static void sleep_for(struct nvqueue_job *job, unsigned int want)
 {
 	struct nvqueue_file *nf = job->files[0];
-	struct pollfd fds[32];
 	unsigned int i;
 
 	job->waits++;
@@ -317,13 +316,10 @@ static void sleep_for(struct nvqueue_job *job, unsigned int want)
 			nvq_native_ring_wait(&job->nring, 0, want, WAIT_MS);
 		return;
 	}
-	for (i = 0; i < job->nr_files && i < 32; i++) {
+	for (i = 0; i < job->nr_files; i++)
 		if (job->files[i]->n.upage)
 			nvq_native_publish(&job->files[i]->n);
-		fds[i].fd = job->files[i]->q.fd;
-		fds[i].events = POLLIN;
-	}
-	poll(fds, i, job->nr_files > 32 ? 1 : WAIT_MS);
+	poll(job->fds, job->nr_files, WAIT_MS);
 }
 
 /* Until there may be something. */
@@ -494,6 +490,26 @@ static unsigned int hold_max(const struct thread_data *td)
 	return n > 1 ? n : 0;
 }
 
+/*
+ * Without a descriptor open for writing there is no ring to stage in: commands
+ * are copied from our memory, by ioctl.
+ */
+static int no_ring(struct thread_data *td, const struct nvqueue_file *nf)
+{
+	const struct nvqueue_options *o = td->eo;
+	struct nvqueue_job *job = td->io_ops_data;
+
+	if (!nf->n.readonly)
+		return 0;
+	job->submit = NVQUEUE_SUBMIT_IOCTL;
+	if (!o->sqpoll_thread)
+		return 0;
+	nvqueue_refuse(td, EACCES,
+		       "sqthread_poll takes the staging ring of %s, and that permission to write: get it, or drop sqthread_poll",
+		       nf->q.name);
+	return 1;
+}
+
 int nvqueue_native_start(struct thread_data *td)
 {
 	struct nvqueue_job *job = td->io_ops_data;
@@ -501,6 +517,9 @@ int nvqueue_native_start(struct thread_data *td)
 	struct nvq_error err;
 	int ret;
 
+	job->fds = calloc(job->nr_files, sizeof(*job->fds));
+	if (!job->fds)
+		return 1;
 	for (i = 0; i < job->nr_files; i++) {
 		struct nvqueue_file *nf = job->files[i];
 
@@ -510,10 +529,9 @@ int nvqueue_native_start(struct thread_data *td)
 			nvqueue_refuse(td, -ret, "%s", err.text);
 			return 1;
 		}
-		/* without a writable descriptor there is no ring to stage in */
-		if (nf->n.readonly)
-			job->submit = NVQUEUE_SUBMIT_IOCTL;
-		if (register_memory(td, nf))
+		job->fds[i].fd = nf->q.fd;
+		job->fds[i].events = POLLIN;
+		if (no_ring(td, nf) || register_memory(td, nf))
 			return 1;
 	}
 	job->events = calloc(td->o.iodepth, sizeof(*job->events));
@@ -542,6 +560,7 @@ void nvqueue_native_stop(struct nvqueue_job *job)
 	for (i = 0; i < job->nr_files; i++)
 		if (job->files[i]->n.q)
 			nvq_native_exit(&job->files[i]->n);
+	free(job->fds);
 	free(job->events);
 	free(job->kept);
 	free(job->batch);

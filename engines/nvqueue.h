@@ -48,7 +48,7 @@ struct nvqueue_options {
 	unsigned int queue_offset;
 	unsigned int nsid;		/* 0: the default one */
 	unsigned int queue_stats;
-	unsigned int submit;		/* enum nvqueue_submit */
+	unsigned int submit;		/* enum nvqueue_submit, 0: not given */
 };
 
 /* One file of a job; engine data of the fio_file. */
@@ -84,6 +84,7 @@ struct nvqueue_job {
 	enum nvqueue_submit submit;
 	bool one;		/* depth 1: queue() completes */
 	unsigned int hold_max;	/* commands held for want of batch options */
+	struct pollfd *fds;	/* of several irq queues */
 	char *region;		/* the registered memory */
 	unsigned int nr_kept;
 	struct io_u **batch;	/* staged since the last flush */

@@ -536,6 +536,21 @@ static int register_buffers(struct thread_data *td)
 	return 0;
 }
 
+/* submit= not given: the best way that the job's other options leave open. */
+static enum nvqueue_submit submit_of(const struct thread_data *td)
+{
+	const struct nvqueue_options *o = td->eo;
+
+	if (o->submit)
+		return o->submit;
+	if (!o->phase_check || !o->nonvectored)
+		return NVQUEUE_SUBMIT_STANDARD;
+	/* no batch: what io_uring does for one is not worth its price */
+	if (td->o.iodepth == 1 && !o->sqpoll_thread)
+		return NVQUEUE_SUBMIT_IOCTL;
+	return NVQUEUE_SUBMIT_NATIVE;
+}
+
 /*
  * One job of a section has no queue after all (it was taken since
  * check_queues()): the others end too, a part of them is no result.
@@ -563,7 +578,7 @@ int nvqueue_start(struct thread_data *td)
 	/* With create_serialize=0 fio calls it later than this. */
 	if (!td->o.create_serialize && nvqueue_setup(td))
 		return 1;
-	job->submit = o->submit;
+	job->submit = submit_of(td);
 	/* a vector is prepared each time, and a trim alters its slot */
 	job->slots_stay = o->nonvectored && !td_trim(td);
 	if (open_queues(td)) {
