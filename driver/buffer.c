@@ -16,7 +16,6 @@
 
 #include "nvqueue.h"
 
-#define MAX_BUF_LEN	(1ULL << 30)
 #define PIN_CHUNK	512
 
 /* Pins [@first page, ...): returns how far it came. */
@@ -116,6 +115,7 @@ static int alloc_lists(struct nvq_ctrl *ctrl, struct nvq_buf *b)
 			return -ENOMEM;
 		for (k = 0; k < NVQ_PRP_LIST_MAX; k++)
 			b->lists[i].va[k] = cpu_to_le64(ctrl->guard_data.dma);
+		cond_resched();
 	}
 	return 0;
 }
@@ -207,7 +207,7 @@ static int check_range(const struct nvq_register *reg)
 {
 	if (reg->flags & ~NVQ_REG_READONLY)
 		return -EINVAL;
-	if (!reg->len || reg->len > MAX_BUF_LEN || (reg->addr & 3))
+	if (!reg->len || reg->len > NVQ_MAX_BUF_LEN || (reg->addr & 3))
 		return -EINVAL;
 	if (reg->addr + reg->len < reg->addr)
 		return -EINVAL;
