@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -278,6 +278,69 @@ static void rewritten_while_submitted(void)
 	world_end(&w);
 }
 
+static void *race_length(void *arg)
+{
+	struct native *n = arg;
+	unsigned int k;
+
+	while (racing) {
+		volatile struct nvq_sqe *s = &n->sq[n->tail & n->mask];
+
+		/* each as long as the other */
+		for (k = 0; k < 20 && racing; k++)
+			s->cdw12 = 0xffff;
+		for (k = 0; k < 20 && racing; k++)
+			s->cdw12 = 0;
+	}
+	return NULL;
+}
+
+/*
+ * A length that is right or far too long, from one moment to the next.  What is
+ * taken was right when it was looked at, and goes to the drive as that.
+ */
+static void one_of_two(void)
+{
+	struct world w = world_new(device);
+	struct tap_loop l = { "a length rewritten while it is checked",
+			      .count = 40000, .floor = 2000, .seconds = 8 };
+	unsigned int taken = 0, refused = 0;
+	struct nvq_sqe s = read_at(&w, 0, 1);
+	pthread_t t;
+
+	memset(w.buf, 0xee, BUF);
+	racing = true;
+	w.n.sq[w.n.tail & w.n.mask] = s;
+	pthread_create(&t, NULL, race_length, &w.n);
+	while (tap_loop(&l)) {
+		int ret;
+
+		__atomic_store_n(&w.n.u->sq_tail, w.n.tail + 1,
+				 __ATOMIC_RELEASE);
+		ret = native_submit(&w.n);
+		if (ret == 1) {
+			taken++;
+			/* the racer goes on in the next entry */
+			w.n.sq[(w.n.tail + 1) & w.n.mask] = s;
+			w.n.tail++;
+			ret = native_reap(&w.n, NULL, 5000);
+			tap_loop_check(&l, !ret, "status 0x%x", ret);
+		} else {
+			refused++;
+			native_drop(&w.n);
+			tap_loop_check(&l, ret == -EINVAL, "SUBMIT says %d",
+				       ret);
+		}
+	}
+	racing = false;
+	pthread_join(t, NULL);
+	diag("%u taken, %u refused", taken, refused);
+	ok(taken && refused, "both happened");
+	ok(!all_bytes(w.buf, LBA, 0xee) &&
+	   all_bytes(w.buf + LBA, BUF - LBA, 0xee), "one LBA was read, no more");
+	world_end(&w);
+}
+
 /* ---- modes and rights ------------------------------------------------------- */
 
 static void standard_and_native(void)
@@ -311,6 +374,76 @@ static int submit_from(int fd, const struct nvq_sqe *s, uint32_t nr,
 	int ret = ioctl(fd, NVQ_IOC_SUBMIT_FROM, &f);
 
 	return ret < 0 ? -errno : ret;
+}
+
+static int submit_with(int fd, struct nvq_submit s)
+{
+	int ret = ioctl(fd, NVQ_IOC_SUBMIT, &s);
+
+	return ret < 0 ? -errno : ret;
+}
+
+/* The same by io_uring, which is 64 bytes of SQE here. */
+static int ring_submit_with(int fd, struct nvq_submit s, unsigned int flags)
+{
+	struct io_uring_sqe *sqe;
+	struct io_uring r;
+	struct end e;
+
+	if (ring_open_raw(&r, 4, flags))
+		die("no ring");
+	sqe = io_uring_get_sqe(&r);
+	if (!sqe)
+		die("the ring has no entry");
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = fd;
+	sqe->cmd_op = NVQ_URING_SUBMIT;
+	memcpy((char *)sqe + offsetof(struct io_uring_sqe, cmd), &s, sizeof(s));
+	io_uring_submit(&r);
+	if (ring_get(&r, &e, 5000))
+		e.res = -ETIME;
+	io_uring_queue_exit(&r);
+	return e.res;
+}
+
+static void submit_arguments(void)
+{
+	static const struct nvq_submit none, reserved = { .reserved = 1 },
+				       wait = { .wait = 1 };
+	struct world w = world_new(device);
+	struct nvq_sqe s = read_at(&w, 0, 1), *many;
+	struct nvq_submit_from f = { .nr = 1, .reserved = { 0, 0, 0, 1 } };
+	int fd = w.n.q.fd, want = is_poll(&w.n.q) ? -EOPNOTSUPP : 0;
+	unsigned int i;
+
+	is(submit_with(fd, reserved), -EINVAL, "a reserved word of SUBMIT");
+	is(ring_submit_with(fd, reserved, 0), -EINVAL, "the same by io_uring");
+	is(ioctl(fd, NVQ_IOC_SUBMIT_FROM, &f) ? -errno : 0, -EINVAL,
+	   "a reserved word of SUBMIT_FROM");
+	is(ioctl(fd, NVQ_IOC_SUBMIT, 8) ? -errno : 0, -EFAULT,
+	   "SUBMIT from nowhere");
+	is(submit_with(fd, wait), want, "a wait, on an irq queue only");
+	is(ring_submit_with(fd, wait, 0), want, "the same by io_uring");
+	is(ring_submit_with(fd, wait, IORING_SETUP_IOPOLL), -EOPNOTSUPP,
+	   "on a ring that polls, on neither");
+	for (i = 0; i < 2; i++)
+		native_stage(&w.n, &s);
+	w.n.sq[(w.n.tail - 1) & w.n.mask].cid = s.cid + 1;
+	is(submit_with(fd, (struct nvq_submit){ .max = 1 }), 1,
+	   "one of two that are staged");
+	is(ring_submit_with(fd, none, 0), 0, "the other by io_uring");
+	is(world_drain(&w, 2), 2, "both come back");
+	many = calloc(600, sizeof(*many));
+	for (i = 0; i < 600; i++) {
+		many[i] = s;
+		many[i].cid = i;
+	}
+	is(submit_from(fd, many, 600, w.n.head), 256,
+	   "SUBMIT_FROM takes 256 at the most");
+	is(world_drain(&w, 256), 256, "they come back");
+	free(many);
+	world_end(&w);
 }
 
 /* As nobody, with permission on the file: reads, not writes. */
@@ -349,6 +482,43 @@ static int readonly_owner(void *arg)
 	return 0;
 }
 
+/* A mapping of more than there is: pages behind the ring are not ours. */
+static void mappings_end(void)
+{
+	struct world w = world_new(device);
+	size_t staging = (w.n.mask + 1) * sizeof(*w.n.sq);
+	static const struct {
+		off_t at;
+		const char *name;
+		bool writable;
+	} t[] = {
+		{ NVQ_MMAP_CQ, "CQ", false },
+		{ NVQ_MMAP_KPAGE, "kernel page", false },
+		{ NVQ_MMAP_SQ, "staging SQ", true },
+		{ NVQ_MMAP_UPAGE, "user page", true },
+	};
+	size_t len[] = { w.n.q.g.cq_bytes, PAGE, staging, PAGE };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		int prot = PROT_READ | (t[i].writable ? PROT_WRITE : 0);
+		void *p = mmap(NULL, len[i], prot, MAP_SHARED, w.n.q.fd,
+			       t[i].at);
+
+		ok(p != MAP_FAILED, "the %s is mapped once more", t[i].name);
+		munmap(p, len[i]);
+		p = mmap(NULL, len[i] + PAGE, prot, MAP_SHARED, w.n.q.fd,
+			 t[i].at);
+		ok(p == MAP_FAILED && errno == EINVAL,
+		   "a page more than the %s", t[i].name);
+		p = mmap(NULL, PAGE, prot, MAP_SHARED, w.n.q.fd,
+			 t[i].at + (off_t)len[i]);
+		ok(p == MAP_FAILED && errno == EINVAL,
+		   "the page behind the %s", t[i].name);
+	}
+	world_end(&w);
+}
+
 static void mappings_stay_readonly(void)
 {
 	struct world w = world_new(device);
@@ -383,9 +553,12 @@ int main(int argc, char **argv)
 	ok(neighbour_is_well(&neighbour), "neighbour unharmed: ids, heads and tails");
 	rewritten_while_submitted();
 	ok(neighbour_is_well(&neighbour), "neighbour unharmed: rewritten commands");
+	one_of_two();
 	standard_and_native();
+	submit_arguments();
 	is(in_child(readonly_owner, NULL), 0,
 	   "a read-only, unprivileged owner reads and cannot write");
+	mappings_end();
 	mappings_stay_readonly();
 	ok(neighbour_is_well(&neighbour), "neighbour unharmed: the end");
 	return tap_done();

@@ -104,6 +104,13 @@ void native_drop(struct native *n)
 	__atomic_store_n(&n->u->sq_tail, n->tail, __ATOMIC_RELEASE);
 }
 
+void native_restart(struct native *n)
+{
+	n->tail = n->head = 0;
+	n->index = 0;
+	n->phase = 1;
+}
+
 int native_reap(struct native *n, uint16_t *cid, unsigned int ms)
 {
 	volatile struct cqe *c = &n->cq[n->index];

@@ -47,6 +47,8 @@ void native_stage(struct native *n, const struct nvq_sqe *s);
 int native_submit(struct native *n);
 /* Forgets what was staged and refused. */
 void native_drop(struct native *n);
+/* As the kernel has it after NVQ_IOC_RESYNC. */
+void native_restart(struct native *n);
 /* Reads one completion: the status, or -ETIME after @ms; consumes it. */
 int native_reap(struct native *n, uint16_t *cid, unsigned int ms);
 /* All of it for one command: an errno from SUBMIT, or the status. */

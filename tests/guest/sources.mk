@@ -37,3 +37,7 @@ nvq_guest_programs += \
 nvq_guest_programs += \
 	tests/guest/boundary \
 	tests/guest/memory
+
+# resync.test
+nvq_guest_programs += \
+	tests/guest/resync
