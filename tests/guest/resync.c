@@ -52,6 +52,16 @@ static struct nvq_sqe read_of(const struct world *w, uint16_t cid)
 	return native_rw(&w->n, OP_READ, cid, 1000, 1, w->index, 0);
 }
 
+/* Completions of any status, as a reset may have ended some. */
+static unsigned int ended(struct world *w, unsigned int nr)
+{
+	unsigned int got = 0;
+
+	while (got < nr && native_reap(&w->n, NULL, 5000) >= 0)
+		got++;
+	return got;
+}
+
 /* ---- resets -------------------------------------------------------------------- */
 
 /* The numbers of a native file: accepted, ended, taken. */
@@ -93,7 +103,7 @@ static void over_a_reset(void)
 	ok(becomes(&w, NVQ_STATE_RESYNC, 20000), "the state says resync");
 	is(native_submit(&w.n), -ESTALE, "SUBMIT is ESTALE");
 	is(resync(&w), -EBUSY, "a resync before all were read is EBUSY");
-	is(world_drain(&w, 20), 20, "all 20 can be read");
+	is(ended(&w, 20), 20, "all 20 can be read");
 	is(native_reap(&w.n, NULL, 50), -ETIME, "and no more");
 	is(k->submitted, 20, "20 were submitted");
 	is(k->completed, 20, "and 20 have ended");
@@ -249,7 +259,7 @@ static void wait_ends_by_reset(void)
 	is(ring_get(&r, &e, 8 * latency), 0, "a reset ends it");
 	/* the drive may have answered while it was disabled */
 	ok(e.res == -ESTALE || !e.res, "with ESTALE, or what came (%d)", e.res);
-	is(world_drain(&w, 1), 1, "its command can be read");
+	is(ended(&w, 1), 1, "its command can be read");
 	io_uring_queue_exit(&r);
 	world_end(&w);
 }

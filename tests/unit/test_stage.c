@@ -152,6 +152,15 @@ static void transfers_end_at_mdts(void **state)
 	assert_int_equal(try(2, 0, 0, 0, 8), -EINVAL);
 }
 
+/* 2^32 dwords are not none. */
+static void dwords_are_counted_in_64_bits(void **state)
+{
+	(void)state;
+	assert_int_equal(try(0x7a, 0, 0, 0, ~0U), -EINVAL);
+	assert_int_equal(try(0x7a, 0, 0, 0, (1U << 30) - 1), -EINVAL);
+	assert_int_equal(try(0x7a, 0, 0, 0, 1023), 0);
+}
+
 static void opcodes_must_be_listed(void **state)
 {
 	unsigned int opcode, ok = 0;
@@ -267,6 +276,7 @@ int main(void)
 		test(buffer_indices_are_masked),
 		test(lbas_must_be_in_the_namespace),
 		test(transfers_end_at_mdts),
+		test(dwords_are_counted_in_64_bits),
 		test(opcodes_must_be_listed),
 		test(writes_need_a_writable_file),
 		test(readonly_memory_is_only_read),
