@@ -4,9 +4,9 @@
  * addresses laid out as PRP lists (stage.h says how), charged to
  * RLIMIT_MEMLOCK.
  *
- * q->mutex around registering and unregistering; what submission reads (the
- * views) is published and withdrawn under q->lock.  A buffer is unmapped only
- * when no command in flight names it, and unpinned after that.
+ * q->mutex around mapping, unmapping and the table of buffers; what submission
+ * reads (the views) is published and withdrawn under q->lock.  A buffer is
+ * unmapped only when no command in flight names it, and unpinned after that.
  */
 #include <linux/mm.h>
 #include <linux/nospec.h>
@@ -16,7 +16,6 @@
 
 #include "nvqueue.h"
 
-#define MAX_BUF_LEN	(1ULL << 30)
 #define PIN_CHUNK	512
 
 /* Pins [@first page, ...): returns how far it came. */
@@ -116,6 +115,7 @@ static int alloc_lists(struct nvq_ctrl *ctrl, struct nvq_buf *b)
 			return -ENOMEM;
 		for (k = 0; k < NVQ_PRP_LIST_MAX; k++)
 			b->lists[i].va[k] = cpu_to_le64(ctrl->guard_data.dma);
+		cond_resched();
 	}
 	return 0;
 }
@@ -207,7 +207,7 @@ static int check_range(const struct nvq_register *reg)
 {
 	if (reg->flags & ~NVQ_REG_READONLY)
 		return -EINVAL;
-	if (!reg->len || reg->len > MAX_BUF_LEN || (reg->addr & 3))
+	if (!reg->len || reg->len > NVQ_MAX_BUF_LEN || (reg->addr & 3))
 		return -EINVAL;
 	if (reg->addr + reg->len < reg->addr)
 		return -EINVAL;
@@ -219,8 +219,11 @@ static u32 pages_of(const struct nvq_register *reg)
 	return DIV_ROUND_UP(offset_in_page(reg->addr) + reg->len, PAGE_SIZE);
 }
 
-static int make_buf(struct nvq_queue *q, struct nvq_buf *b,
-		    const struct nvq_register *reg)
+/*
+ * Without q->mutex: a page fault takes as long as who serves it likes (FUSE,
+ * userfaultfd), and a reset of the controller waits for that mutex.
+ */
+static int pin_buf(struct nvq_buf *b, const struct nvq_register *reg)
 {
 	u32 nr = pages_of(reg);
 	int err;
@@ -235,12 +238,8 @@ static int make_buf(struct nvq_queue *q, struct nvq_buf *b,
 	err = b->pages ? pin_all(b, reg->addr, nr) : -ENOMEM;
 	if (!err)
 		err = check_pages(b);
-	if (!err)
-		err = map_buf(q->ctrl, b);
-	if (err) {
-		unmap_buf(q->ctrl, b);
+	if (err)
 		release_buf(b, nr);
-	}
 	return err;
 }
 
@@ -254,43 +253,56 @@ static int free_index(struct nvq_native *n)
 	return -ENOSPC;
 }
 
-static void publish_buf(struct nvq_queue *q, int i,
-			const struct nvq_register *reg)
+/* Under q->mutex: @b, which is pinned, becomes the next free one. */
+static int add_buf(struct nvq_queue *q, struct nvq_buf *b,
+		   const struct nvq_register *reg)
 {
 	struct nvq_native *n = q->native;
+	int i, err;
 
+	/* A dead queue's device is no more to map for. */
+	if (READ_ONCE(q->hw) == NVQ_HW_DEAD)
+		return -ENODEV;
+	i = free_index(n);
+	if (i < 0)
+		return i;
+	err = map_buf(q->ctrl, b);
+	if (err) {
+		unmap_buf(q->ctrl, b);
+		return err;
+	}
+	n->bufs[i] = *b;
 	spin_lock_irq(&q->lock);
 	n->views[i] = (struct nvq_buf_view){
-		.pages = n->bufs[i].table,
+		.pages = b->table,
 		.len = reg->len,
 		.start = offset_in_page(reg->addr),
-		.len_in = n->bufs[i].readonly ? 0 : reg->len,
+		.len_in = b->readonly ? 0 : reg->len,
 	};
 	n->nr_bufs = max_t(u32, n->nr_bufs, i + 1);
 	spin_unlock_irq(&q->lock);
+	return i;
 }
 
 int nvq_buf_register(struct nvq_queue *q, struct nvq_register *reg)
 {
-	int i, err;
+	struct nvq_buf b = { 0 };
+	int ret;
 
-	err = check_range(reg);
-	if (err)
-		return err;
+	ret = check_range(reg);
+	if (!ret)
+		ret = pin_buf(&b, reg);
+	if (ret)
+		return ret;
 	mutex_lock(&q->mutex);
-	/* A dead queue's device is no more to map for. */
-	err = READ_ONCE(q->hw) == NVQ_HW_DEAD ? -ENODEV : 0;
-	i = err ? err : free_index(q->native);
-	if (i >= 0)
-		err = make_buf(q, &q->native->bufs[i], reg);
-	else
-		err = i;
-	if (!err) {
-		publish_buf(q, i, reg);
-		reg->index = i;
-	}
+	ret = add_buf(q, &b, reg);
 	mutex_unlock(&q->mutex);
-	return err;
+	if (ret < 0) {
+		release_buf(&b, b.nr_pages);
+		return ret;
+	}
+	reg->index = ret;
+	return 0;
 }
 
 /* Any command in flight that names buffer @i?  Harvests on the way. */

@@ -134,7 +134,8 @@ static inline bool nvq_opcode_has_range(u8 opcode)
 
 /*
  * PRP1 and PRP2 of @len bytes at @offset of buffer @b, which hold them; @len is
- * 1..NVQ_MAX_XFER.  Buffers are 1 GiB at most, hence 32 bits.
+ * 1..NVQ_MAX_XFER.  A buffer is NVQ_MAX_BUF_LEN at most, so that its end, counted
+ * from the start of its first page, is below 2^32, hence 32 bits.
  *
  * From page p on the list begins at entry p % 256 + 1, and 256 more pages are
  * the most: within the list's 512 entries, and all of them filled.

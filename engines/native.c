@@ -416,9 +416,9 @@ static int register_memory(struct thread_data *td, struct nvqueue_file *nf)
 	if (td_read(td) || td_write(td)) {
 		job->region = job->io_us[0]->buf;
 		end += td_max_bs(td);
-		if (end - job->region > 1ll << 30) {
+		if (end - job->region > (long long)NVQ_MAX_BUF_LEN) {
 			nvqueue_refuse(td, EINVAL,
-				       "iodepth=%u with bs=%llu takes %lld MiB of buffers, and 1 GiB can be registered: lower one of them, or submit=standard",
+				       "iodepth=%u with bs=%llu takes %lld MiB of buffers, and 4 GiB - 4 KiB can be registered: lower one of them, or submit=standard",
 				       td->o.iodepth, td_max_bs(td),
 				       (long long)(end - job->region) >> 20);
 			return 1;

@@ -155,7 +155,7 @@ static int register_failed(const struct nvq_native *n, const void *addr,
 	case -ENOMEM:
 		return no_memory(n, addr, len, err);
 	case -EINVAL:
-		why = "its address must be a multiple of 4, its length 1 byte to 1 GiB";
+		why = "its address must be a multiple of 4, its length 1 byte to 4 GiB - 4 KiB";
 		break;
 	case -EFAULT:
 		why = "not all of it is mapped, or it is read-only and NVQ_REG_READONLY was not given";

@@ -83,11 +83,11 @@ void nvq_native_exit(struct nvq_native *n);
  * nvq_native_register() - pin memory and map it for the drive, until
  * nvq_native_unregister() or nvq_close().
  * @addr: a multiple of 4; anonymous, shared (shmem) or hugetlb memory.
- * @len: bytes, up to 1 GiB.
+ * @len: bytes, up to NVQ_MAX_BUF_LEN (4 GiB less a page).
  * @flags: 0, or NVQ_REG_READONLY for memory that commands only read.
  *
- * Returns the buffer's index (0..), or -ENOMEM (RLIMIT_MEMLOCK: the text says
- * need and limit), -EINVAL, -EFAULT, -EOPNOTSUPP (a file's or a device's memory),
+ * Returns the buffer's index (0..), or -ENOMEM (RLIMIT_MEMLOCK, which does not
+ * bind CAP_IPC_LOCK: the text says need and limit), -EINVAL, -EFAULT, -EOPNOTSUPP (a file's or a device's memory),
  * -ENOSPC (NVQ_MAX_BUFS of them are in use), -ENODEV.
  */
 int nvq_native_register(struct nvq_native *n, const void *addr, size_t len,

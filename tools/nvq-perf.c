@@ -8,6 +8,8 @@
  * idle queue before the start, so that instructions per I/O can be given
  * without it where one instruction takes one nanosecond (ci/guest --icount).
  */
+#include "config.h"
+
 #include <argp.h>
 #include <err.h>
 #include <errno.h>
@@ -23,6 +25,8 @@
 
 #include <nvq.h>
 #include <nvq_native.h>
+
+const char *argp_program_version = PACKAGE_STRING;
 
 #define MAX_FILES	16
 #define MAX_DEPTH	4096
@@ -488,8 +492,9 @@ static int tell(const struct worker *workers)
 	       o.nr_files);
 	printf("IOPS=%.0f ns/IO=%.1f waiting=%.1f net=%.1f\n", iops, ns / ios,
 	       wait / ios, (ns - wait) / ios);
-	printf("ios=%llu calls=%llu IOS/call=%.1f empty_looks=%llu reaps_for_nothing=%llu doorbells/IO=%.4f (sq %llu cq %llu)\n",
-	       (unsigned long long)ios, (unsigned long long)calls,
+	printf("ios=%llu failed=%llu calls=%llu IOS/call=%.1f empty_looks=%llu reaps_for_nothing=%llu doorbells/IO=%.4f (sq %llu cq %llu)\n",
+	       (unsigned long long)ios, (unsigned long long)failed,
+	       (unsigned long long)calls,
 	       calls ? (double)done / calls : 0, (unsigned long long)empty,
 	       (unsigned long long)reap_empty, (double)(sq + cq) / done,
 	       (unsigned long long)sq, (unsigned long long)cq);

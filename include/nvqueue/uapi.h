@@ -263,10 +263,13 @@ struct nvq_submit_from {
 
 /*
  * NVQ_IOC_REGISTER: pins memory and maps it for DMA, until NVQ_IOC_UNREGISTER
- * or the last close; charged to RLIMIT_MEMLOCK of the caller's mm.  Anonymous,
- * shared (shmem) and hugetlb memory.
+ * or the last close; charged to RLIMIT_MEMLOCK of the caller's mm, page by page
+ * and buffer by buffer, and given back to that mm, whoever lets go of the buffer.
+ * CAP_IPC_LOCK exempts from the limit, not from the accounting.  Anonymous, shared
+ * (shmem) and hugetlb memory.
  *
- *	EINVAL	address not a multiple of 4, length 0, over 1 GiB or wrapping
+ *	EINVAL	address not a multiple of 4, length 0, over NVQ_MAX_BUF_LEN or
+ *		wrapping
  *	EFAULT	not mapped, or not writable and NVQ_REG_READONLY was not given
  *	EOPNOTSUPP file-backed or device memory; memory the device cannot reach
  *		without a bounce buffer
@@ -274,6 +277,8 @@ struct nvq_submit_from {
  *	ENODEV	dead
  */
 #define NVQ_MAX_BUFS		4096
+/* with its offset in the first page still below 2^32 */
+#define NVQ_MAX_BUF_LEN		((1ULL << 32) - 4096)
 #define NVQ_REG_READONLY	(1 << 0)	/* commands only read it */
 
 struct nvq_register {

@@ -27,6 +27,16 @@ static void init(void)
 	done = true;
 }
 
+/* Within 2 MiB before the end of a buffer, or 64 KiB beyond it. */
+static void about_the_end(__le64 *w, u64 v)
+{
+	unsigned int buf = v % MODEL_BUFS;
+
+	w[4] = cpu_to_le64(buf);
+	w[3] = cpu_to_le64(worlds[0].views[buf].len + (64 << 10) -
+			   (v >> 32) % ((2 << 20) + (64 << 10)));
+}
+
 /* A read of four LBAs that is right, then what the input changes of it. */
 static void make(__le64 *w, const uint8_t *data, size_t size)
 {
@@ -43,6 +53,8 @@ static void make(__le64 *w, const uint8_t *data, size_t size)
 			w[data[i] & 7] = cpu_to_le64(v);
 		else if (data[i] & 0x40)
 			((uint8_t *)w)[data[i] & 63] = v;
+		else if (data[i] & 0x20)
+			about_the_end(w, v);
 		else
 			w[data[i] & 7] ^= cpu_to_le64(v & 0xffff);
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The trust boundary of the native path, a row of doc/boundary.md each: what a
- * process may stage, register, map and do to itself, and what becomes of it.
- * After each group the neighbour queue of the same drive must still read back
+ * process may stage and map, and what becomes of it; memory.c has the rows about
+ * memory.  After each group the neighbour queue of the same drive must still read back
  * what it wrote.
  *
  *	boundary DEVICE NEIGHBOUR	(two queue files of one controller)
@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -21,45 +20,8 @@
 #include "native.h"
 #include "tap.h"
 
-#define BUF	(4 * PAGE)
-#define LBA	512
-
 static const char *device;
-static struct queue neighbour;
-static void *neighbour_buf;
-
-static void neighbour_is_well(const char *after)
-{
-	memset(neighbour_buf, 0, PAGE);
-	ok(!sync_rw(&neighbour, OP_READ, 1000, 8, neighbour_buf) &&
-	   differs(neighbour_buf, PAGE, 77) < 0, "neighbour unharmed: %s",
-	   after);
-}
-
-/* A native file, one registered buffer between inaccessible pages. */
-struct world {
-	struct native n;
-	char *buf;
-	int index;
-};
-
-static struct world world_new(void)
-{
-	struct world w = { .n = native_open(device), .buf = buffer_new(BUF) };
-
-	fill(w.buf, BUF, 1);
-	w.index = native_register(w.n.q.fd, w.buf, BUF, 0);
-	if (w.index < 0)
-		die("register: %s", strerror(-w.index));
-	return w;
-}
-
-static void world_end(struct world *w)
-{
-	native_close(&w->n);
-	buffer_free(w->buf, BUF);
-}
-
+static struct neighbour neighbour;
 static struct nvq_sqe read_at(const struct world *w, uint64_t offset,
 			      unsigned int nlb)
 {
@@ -68,7 +30,7 @@ static struct nvq_sqe read_at(const struct world *w, uint64_t offset,
 
 static void works(void)
 {
-	struct world w = world_new();
+	struct world w = world_new(device);
 	struct nvq_sqe s = native_rw(&w.n, OP_WRITE, 3, 64, 32, w.index, 0);
 
 	is(native_run(&w.n, &s), 0, "a write of four pages");
@@ -83,7 +45,7 @@ static void works(void)
 
 static void buffers_and_lengths(void)
 {
-	struct world w = world_new();
+	struct world w = world_new(device);
 	struct nvq_sqe s;
 	unsigned int i;
 	static const struct {
@@ -130,7 +92,7 @@ static void buffers_and_lengths(void)
 
 static void opcodes_and_fields(void)
 {
-	struct world w = world_new();
+	struct world w = world_new(device);
 	unsigned int op, refused = 0;
 	struct nvq_sqe s;
 
@@ -158,7 +120,7 @@ static void opcodes_and_fields(void)
 
 static void command_ids(void)
 {
-	struct world w = world_new();
+	struct world w = world_new(device);
 	struct nvq_sqe s = read_at(&w, 0, 1);
 	uint16_t cid;
 
@@ -181,12 +143,24 @@ static void command_ids(void)
 	world_end(&w);
 }
 
+/* The staging SQ is full of commands that would do, if they were staged. */
+static void all_are_reads(struct world *w)
+{
+	unsigned int k;
+
+	for (k = 0; k <= w->n.mask; k++) {
+		w->n.sq[k] = read_at(w, 0, 1);
+		w->n.sq[k].cid = k;
+	}
+}
+
 static void heads_and_tails(void)
 {
-	struct world w = world_new();
+	struct world w = world_new(device);
 	struct nvq_sqe s = read_at(&w, 0, 1);
 	uint32_t tail = w.n.tail;
 
+	all_are_reads(&w);
 	w.n.u->sq_tail = tail + w.n.mask + 2;
 	is(native_submit(&w.n), -EINVAL, "a tail beyond the staging SQ");
 	w.n.u->sq_tail = tail - 1;
@@ -207,7 +181,7 @@ static void heads_and_tails(void)
 /* Fills the queue without reading: depth - 1 go in, then ENOSPC. */
 static void full_queue(void)
 {
-	struct world w = world_new();
+	struct world w = world_new(device);
 	unsigned int depth = w.n.q.g.depth, i, taken = 0, got = 0;
 	int ret = 0;
 
@@ -235,7 +209,7 @@ static void full_queue(void)
 /* Over the wrap of both rings many times, at once and one by one. */
 static void wraps(void)
 {
-	struct world w = world_new();
+	struct world w = world_new(device);
 	unsigned int i, bad = 0, rounds = w.n.q.g.depth * 3 + 7;
 
 	for (i = 0; i < rounds && !bad; i++) {
@@ -279,7 +253,7 @@ static void *race(void *arg)
 
 static void rewritten_while_submitted(void)
 {
-	struct world w = world_new();
+	struct world w = world_new(device);
 	struct tap_loop l = { "a command rewritten while it is submitted",
 			      .count = 20000, .floor = 500, .seconds = 8 };
 	unsigned int taken = 0, refused = 0;
@@ -315,21 +289,90 @@ static void rewritten_while_submitted(void)
 	world_end(&w);
 }
 
+static void *race_length(void *arg)
+{
+	struct native *n = arg;
+	volatile struct nvq_sqe *sq = n->sq;
+	unsigned int k;
+
+	while (racing) {
+		for (k = 0; k <= n->mask; k++)
+			sq[k].cdw12 = 0xffff;
+		for (k = 0; k <= n->mask; k++)
+			sq[k].cdw12 = 0;
+	}
+	return NULL;
+}
+
+/*
+ * Lengths that are right or far too long, from one moment to the next, in all of
+ * the staging SQ.  What is taken was right when it was looked at, and goes to the
+ * drive as that.
+ */
+static void lengths_rewritten(void)
+{
+	struct world w = world_new(device);
+	struct tap_loop l = { "lengths rewritten while they are checked",
+			      .count = 10000, .floor = 200, .seconds = 8 };
+	unsigned int taken = 0, refused = 0;
+	pthread_t t;
+
+	memset(w.buf, 0xee, BUF);
+	all_are_reads(&w);
+	racing = true;
+	pthread_create(&t, NULL, race_length, &w.n);
+	while (tap_loop(&l)) {
+		int ret;
+
+		/* below depth, so that only a length can be wrong */
+		__atomic_store_n(&w.n.u->sq_tail, w.n.tail + 200,
+				 __ATOMIC_RELEASE);
+		ret = native_submit(&w.n);
+		refused += ret != 200;
+		tap_loop_check(&l, ret >= 0 || ret == -EINVAL, "SUBMIT says %d",
+			       ret);
+		native_drop(&w.n);
+		/* the racer may have stopped where nothing is taken */
+		if (ret <= 0)
+			usleep(20);
+		for (; ret > 0; ret--, taken++)
+			if (!tap_loop_check(&l, !native_reap(&w.n, NULL, 5000),
+					    "one failed"))
+				break;
+	}
+	racing = false;
+	pthread_join(t, NULL);
+	diag("%u taken, %u batches stopped", taken, refused);
+	ok(taken && refused, "both happened");
+	ok(!all_bytes(w.buf, LBA, 0xee) &&
+	   all_bytes(w.buf + LBA, BUF - LBA, 0xee), "one LBA was read, no more");
+	world_end(&w);
+}
+
 /* ---- modes and rights ------------------------------------------------------- */
+
+/* Were it taken, nobody would ever end it. */
+static int standard_command(void *arg)
+{
+	struct world *w = arg;
+	struct nvme_uring_cmd c = rw_cmd(&w->n.q, OP_READ, 0, 1, w->buf);
+
+	alarm(5);
+	return -sync_cmd(w->n.q.fd, &c, NULL);
+}
 
 static void standard_and_native(void)
 {
-	struct world w = world_new();
-	struct nvme_uring_cmd c = rw_cmd(&w.n.q, OP_READ, 0, 1, w.buf);
+	struct world w = world_new(device);
 	struct queue q;
 
-	is(sync_cmd(w.n.q.fd, &c, NULL), -EBUSY,
+	is(in_child(standard_command, &w), EBUSY,
 	   "a standard command on a native file");
 	world_end(&w);
 	q = queue_open(device, O_RDWR);
-	is(sync_rw(&q, OP_READ, 0, 1, neighbour_buf), 0,
+	is(sync_rw(&q, OP_READ, 0, 1, neighbour.buf), 0,
 	   "reopened, it is a standard one");
-	is(native_register(q.fd, neighbour_buf, PAGE, 0), -EBUSY,
+	is(native_register(q.fd, neighbour.buf, PAGE, 0), -EBUSY,
 	   "a native registration on a standard file");
 	ok(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, q.fd,
 		NVQ_MMAP_SQ) == MAP_FAILED && errno == EBUSY,
@@ -348,6 +391,77 @@ static int submit_from(int fd, const struct nvq_sqe *s, uint32_t nr,
 	int ret = ioctl(fd, NVQ_IOC_SUBMIT_FROM, &f);
 
 	return ret < 0 ? -errno : ret;
+}
+
+static int submit_with(int fd, struct nvq_submit s)
+{
+	int ret = ioctl(fd, NVQ_IOC_SUBMIT, &s);
+
+	return ret < 0 ? -errno : ret;
+}
+
+/* The same by io_uring, which is 64 bytes of SQE here. */
+static int ring_submit_with(int fd, struct nvq_submit s, unsigned int flags)
+{
+	struct io_uring_sqe *sqe;
+	struct io_uring r;
+	struct end e;
+
+	if (ring_open_raw(&r, 4, flags))
+		die("no ring");
+	sqe = io_uring_get_sqe(&r);
+	if (!sqe)
+		die("the ring has no entry");
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = fd;
+	sqe->cmd_op = NVQ_URING_SUBMIT;
+	memcpy((char *)sqe + offsetof(struct io_uring_sqe, cmd), &s, sizeof(s));
+	io_uring_submit(&r);
+	if (ring_get(&r, &e, 5000))
+		e.res = -ETIME;
+	io_uring_queue_exit(&r);
+	return e.res;
+}
+
+static void submit_arguments(void)
+{
+	static const struct nvq_submit none, reserved = { .reserved = 1 },
+				       wait = { .wait = 1 };
+	struct world w = world_new(device);
+	struct nvq_sqe s = read_at(&w, 0, 1), *many;
+	struct nvq_submit_from f = { .nr = 1, .reserved = { 0, 0, 0, 1 } };
+	int fd = w.n.q.fd, want = is_poll(&w.n.q) ? -EOPNOTSUPP : 0;
+	unsigned int i;
+
+	is(submit_with(fd, reserved), -EINVAL, "a reserved word of SUBMIT");
+	is(ring_submit_with(fd, reserved, 0), -EINVAL, "the same by io_uring");
+	is(ioctl(fd, NVQ_IOC_SUBMIT_FROM, &f) ? -errno : 0, -EINVAL,
+	   "a reserved word of SUBMIT_FROM");
+	is(ioctl(fd, NVQ_IOC_SUBMIT, 8) ? -errno : 0, -EFAULT,
+	   "SUBMIT from nowhere");
+	is(submit_with(fd, wait), want, "a wait, on an irq queue only");
+	is(ring_submit_with(fd, wait, 0), want, "the same by io_uring");
+	is(ring_submit_with(fd, wait, IORING_SETUP_IOPOLL), -EOPNOTSUPP,
+	   "on a ring that polls, on neither");
+	for (i = 0; i < 2; i++)
+		native_stage(&w.n, &s);
+	w.n.sq[(w.n.tail - 1) & w.n.mask].cid = s.cid + 1;
+	is(submit_with(fd, (struct nvq_submit){ .max = 1 }), 1,
+	   "one of two that are staged");
+	is(ring_submit_with(fd, none, 0), 0, "the other by io_uring");
+	is(world_drain(&w, 2), 2, "both come back");
+	/* what lies behind 256 of them is not even looked at */
+	many = buffer_new(256 * sizeof(*many));
+	for (i = 0; i < 256; i++) {
+		many[i] = s;
+		many[i].cid = i;
+	}
+	is(submit_from(fd, many, 600, w.n.head), 256,
+	   "SUBMIT_FROM takes 256 at the most");
+	is(world_drain(&w, 256), 256, "they come back");
+	buffer_free(many, 256 * sizeof(*many));
+	world_end(&w);
 }
 
 /* As nobody, with permission on the file: reads, not writes. */
@@ -386,208 +500,46 @@ static int readonly_owner(void *arg)
 	return 0;
 }
 
-/* ---- memory ----------------------------------------------------------------- */
-
-static void registration(void)
+/* A mapping of more than there is: pages behind the ring are not ours. */
+static void mappings_end(void)
 {
-	struct world w = world_new();
-	int fd = w.n.q.fd, i, file;
-	void *p;
-
-	is(native_register(fd, w.buf, 0, 0), -EINVAL, "length 0");
-	is(native_register(fd, w.buf + 1, PAGE, 0), -EINVAL, "address + 1");
-	is(native_register(fd, (void *)-4096, 8192, 0), -EINVAL,
-	   "a range that wraps");
-	is(native_register(fd, w.buf, (1ull << 30) + 1, 0), -EINVAL,
-	   "more than 1 GiB");
-	is(native_register(fd, w.buf, BUF + PAGE, 0), -EFAULT,
-	   "into an inaccessible page");
-	is(native_register(fd, w.buf, PAGE, ~0u), -EINVAL, "unknown flags");
-	is(native_unregister(fd, 4095), -ENOENT, "unregister of none");
-	is(native_unregister(fd, ~0u), -ENOENT, "unregister past the table");
-
-	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	i = native_register(fd, p, PAGE, 0);
-	ok(i >= 0 && !native_unregister(fd, i), "shmem");
-	munmap(p, PAGE);
-
-	p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	is(native_register(fd, p, PAGE, 0), -EFAULT,
-	   "PROT_READ memory, to be written");
-	i = native_register(fd, p, PAGE, NVQ_REG_READONLY);
-	ok(i >= 0, "PROT_READ memory, to be read only (%d)", i);
-	if (i >= 0) {
-		struct nvq_sqe s = native_rw(&w.n, OP_READ, 1, 0, 1, i, 0);
-
-		is(native_run(&w.n, &s), -EACCES, "a read into it is refused");
-		s = native_rw(&w.n, OP_COMPARE, 1, 1000, 1, i, 0);
-		ok(native_run(&w.n, &s) > 0, "a compare with it goes out");
-	}
-	munmap(p, PAGE);
-
-	file = open("/proc/self/exe", O_RDONLY);
-	p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, file, 0);
-	is(native_register(fd, p, PAGE, NVQ_REG_READONLY), -EOPNOTSUPP,
-	   "file-backed memory");
-	munmap(p, PAGE);
-	close(file);
-	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, NVQ_MMAP_KPAGE);
-	is(native_register(fd, p, PAGE, NVQ_REG_READONLY), -EOPNOTSUPP,
-	   "a mapping of our own device");
-	munmap(p, PAGE);
-	world_end(&w);
-}
-
-static void hugepages(void)
-{
-	struct world w = world_new();
-	size_t len = 2 << 20;
-	struct nvq_sqe s;
-	void *p;
-	int i;
-
-	file_write("8", "/proc/sys/vm/nr_hugepages");
-	p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
-	if (p == MAP_FAILED) {
-		skip("no huge pages in this guest", "hugetlb");
-		world_end(&w);
-		return;
-	}
-	fill(p, len, 5);
-	i = native_register(w.n.q.fd, p, len, 0);
-	ok(i >= 0, "hugetlb (%d)", i);
-	s = native_rw(&w.n, OP_WRITE, 1, 4096, w.n.q.g.mdts / LBA, i,
-		      len - w.n.q.g.mdts);
-	is(native_run(&w.n, &s), 0, "a write of MDTS from its end");
-	memset(p, 0, len);
-	s.opcode = OP_READ;
-	s.offset = 0;
-	is(native_run(&w.n, &s), 0, "a read of it to its start");
-	munmap(p, len);
-	world_end(&w);
-}
-
-/* Every page offset around the edges of the lists, several lengths. */
-static void list_edges(void)
-{
-	static const unsigned int first[] = { 0, 1, 254, 255, 256, 257, 510,
-					      511, 512, 513 };
-	static const unsigned int nlbs[] = { 1, 8, 9, 16, 17, 2040, 2048 };
-	struct native n = native_open(device);
-	size_t len = 800 * PAGE;
-	char *buf = buffer_new(len), *want = buffer_new(1 << 20);
-	unsigned int f, k, o, bad = 0, nr = 0;
-	int index = native_register(n.q.fd, buf, len, 0);
-
-	ok(index >= 0, "a buffer of 800 pages (%d)", index);
-	fill(want, 1 << 20, 9);
-	memcpy(buf, want, 1 << 20);
-	for (k = 0; k < (1 << 20) / n.q.g.mdts; k++) {
-		struct nvq_sqe s = native_rw(&n, OP_WRITE, 0,
-					     8192 + k * n.q.g.mdts / LBA,
-					     n.q.g.mdts / LBA, index,
-					     (uint64_t)k * n.q.g.mdts);
-
-		bad += native_run(&n, &s) != 0;
-	}
-	for (f = 0; f < sizeof(first) / sizeof(first[0]); f++)
-		for (k = 0; k < sizeof(nlbs) / sizeof(nlbs[0]); k++)
-			for (o = 0; o < 2; o++) {
-				uint64_t at = first[f] * PAGE + o * 516;
-				size_t bytes = nlbs[k] * LBA;
-				struct nvq_sqe s = native_rw(&n, OP_READ, 1,
-						8192, nlbs[k], index, at);
-
-				if (bytes > n.q.g.mdts || at + bytes > len)
-					continue;
-				memset(buf, 0xee, len);
-				nr++;
-				bad += native_run(&n, &s) != 0 ||
-				       memcmp(buf + at, want, bytes) ||
-				       !all_bytes(buf, at, 0xee) ||
-				       !all_bytes(buf + at + bytes,
-						  len - at - bytes, 0xee);
-			}
-	is(bad, 0, "%u transfers at the edges of the lists, nothing beside",
-	   nr);
-	native_close(&n);
-	buffer_free(buf, len);
-	buffer_free(want, 1 << 20);
-}
-
-/* ---- the process's memory changes with I/O in flight -------------------------- */
-
-/* Keeps reads in flight on the buffer; the address space may change under it. */
-static unsigned int in_flight(struct world *w, unsigned int nr)
-{
+	struct world w = world_new(device);
+	size_t staging = (w.n.mask + 1) * sizeof(*w.n.sq);
+	static const struct {
+		off_t at;
+		const char *name;
+		bool writable;
+	} t[] = {
+		{ NVQ_MMAP_CQ, "CQ", false },
+		{ NVQ_MMAP_KPAGE, "kernel page", false },
+		{ NVQ_MMAP_SQ, "staging SQ", true },
+		{ NVQ_MMAP_UPAGE, "user page", true },
+	};
+	size_t len[] = { w.n.q.g.cq_bytes, PAGE, staging, PAGE };
 	unsigned int i;
 
-	for (i = 0; i < nr; i++) {
-		struct nvq_sqe s = native_rw(&w->n, OP_READ, i, 1000, 8,
-					     w->index, (i % 4) * PAGE);
+	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		int prot = PROT_READ | (t[i].writable ? PROT_WRITE : 0);
+		void *p = mmap(NULL, len[i], prot, MAP_SHARED, w.n.q.fd,
+			       t[i].at);
 
-		native_stage(&w->n, &s);
+		ok(p != MAP_FAILED, "the %s is mapped once more", t[i].name);
+		munmap(p, len[i]);
+		p = mmap(NULL, len[i] + PAGE, prot, MAP_SHARED, w.n.q.fd,
+			 t[i].at);
+		ok(p == MAP_FAILED && errno == EINVAL,
+		   "a page more than the %s", t[i].name);
+		p = mmap(NULL, PAGE, prot, MAP_SHARED, w.n.q.fd,
+			 t[i].at + (off_t)len[i]);
+		ok(p == MAP_FAILED && errno == EINVAL,
+		   "the page behind the %s", t[i].name);
 	}
-	return native_submit(&w->n) == (int)nr ? nr : 0;
-}
-
-static unsigned int drain(struct world *w, unsigned int nr)
-{
-	unsigned int got = 0;
-
-	while (got < nr && !native_reap(&w->n, NULL, 5000))
-		got++;
-	return got;
-}
-
-static void address_space_changes(void)
-{
-	struct world w = world_new();
-	char *other, *moved;
-	pid_t pid;
-	int status;
-
-	is(in_flight(&w, 64), 64, "64 reads in flight");
-	is(native_unregister(w.n.q.fd, w.index), 0,
-	   "unregister waits for them");
-	is(drain(&w, 64), 64, "they have completed");
-	w.index = native_register(w.n.q.fd, w.buf, BUF, 0);
-
-	memset(w.buf, 0, BUF);
-	is(in_flight(&w, 64), 64, "64 more");
-	pid = fork();
-	if (!pid) {
-		/* the child has its own pages; writing must not split ours */
-		memset(w.buf, 0x55, BUF);
-		_exit(0);
-	}
-	waitpid(pid, &status, 0);
-	is(drain(&w, 64), 64, "fork with I/O in flight");
-	is(differs(w.buf, PAGE, 77), -1, "the data is the parent's");
-
-	is(in_flight(&w, 64), 64, "64 more");
-	moved = mremap(w.buf, BUF, BUF, MREMAP_MAYMOVE | MREMAP_FIXED,
-		       w.buf + 64 * PAGE);
-	is(drain(&w, 64), 64, "mremap with I/O in flight");
-	is(differs(moved, PAGE, 77), -1, "the data went along with the pages");
-
-	is(in_flight(&w, 64), 64, "64 more");
-	munmap(moved, BUF);
-	other = mmap(moved, BUF, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	memset(other, 0x33, BUF);
-	is(drain(&w, 64), 64, "munmap with I/O in flight");
-	usleep(10000);
-	ok(all_bytes(other, BUF, 0x33), "what is mapped there now is untouched");
-	native_close(&w.n);
-	munmap(other, BUF);
+	world_end(&w);
 }
 
 static void mappings_stay_readonly(void)
 {
-	struct world w = world_new();
+	struct world w = world_new(device);
 
 	ok(mprotect((void *)w.n.cq, PAGE, PROT_READ | PROT_WRITE) &&
 	   errno == EACCES, "mprotect of the CQ");
@@ -601,62 +553,31 @@ static void mappings_stay_readonly(void)
 	world_end(&w);
 }
 
-/* Registers in a child that is gone when its parent uses the file. */
-static int registrar(void *arg)
-{
-	int fd = *(int *)arg;
-	void *buf = buffer_new(PAGE);
-
-	return native_register(fd, buf, PAGE, 0) == 1 ? 0 : 1;
-}
-
-static void registrar_gone(void)
-{
-	struct world w = world_new();
-	struct nvq_sqe s;
-
-	is(in_child(registrar, &w.n.q.fd), 0,
-	   "another process registers, and ends");
-	s = native_rw(&w.n, OP_READ, 1, 1000, 8, 1, 0);
-	is(native_run(&w.n, &s), 0, "I/O stays on its pinned pages");
-	is(native_unregister(w.n.q.fd, 1), 0, "whoever unregisters");
-	s = read_at(&w, 0, 1);
-	is(native_run(&w.n, &s), 0, "our own buffer is still there");
-	world_end(&w);
-}
-
 int main(int argc, char **argv)
 {
 	if (argc != 3)
 		die("usage: boundary DEVICE NEIGHBOUR");
 	device = argv[1];
-	neighbour = queue_open(argv[2], O_RDWR);
-	neighbour_buf = buffer_new(PAGE);
-	fill(neighbour_buf, PAGE, 77);
-	is(sync_rw(&neighbour, OP_WRITE, 1000, 8, neighbour_buf), 0,
-	   "the neighbour writes");
+	neighbour = neighbour_open(argv[2]);
 
 	works();
 	buffers_and_lengths();
-	neighbour_is_well("buffers and lengths");
+	ok(neighbour_is_well(&neighbour), "neighbour unharmed: buffers and lengths");
 	opcodes_and_fields();
 	command_ids();
 	heads_and_tails();
 	full_queue();
 	wraps();
-	neighbour_is_well("ids, heads and tails");
+	ok(neighbour_is_well(&neighbour), "neighbour unharmed: ids, heads and tails");
 	rewritten_while_submitted();
-	neighbour_is_well("rewritten commands");
+	ok(neighbour_is_well(&neighbour), "neighbour unharmed: rewritten commands");
+	lengths_rewritten();
 	standard_and_native();
+	submit_arguments();
 	is(in_child(readonly_owner, NULL), 0,
 	   "a read-only, unprivileged owner reads and cannot write");
-	registration();
-	hugepages();
-	list_edges();
-	neighbour_is_well("memory");
-	address_space_changes();
+	mappings_end();
 	mappings_stay_readonly();
-	registrar_gone();
-	neighbour_is_well("the end");
+	ok(neighbour_is_well(&neighbour), "neighbour unharmed: the end");
 	return tap_done();
 }

@@ -12,6 +12,8 @@
  *	-v N		each buffer as a vector of N pieces
  *	-s		commands that wait (nvq_sync), no ring
  *	-k		polls in the kernel;  -p: SQPOLL
+ *	-n		natively, by ioctl;  -u: natively, by io_uring
+ *	-m KIND		memory: anon (the default), shm, huge, hugeshm
  */
 #include <err.h>
 #include <fcntl.h>
@@ -21,9 +23,11 @@
 #include <unistd.h>
 
 #include <nvq.h>
+#include <nvq_native.h>
 
 #define MAX_PIECES	8
 #define PAGE		4096UL
+#define HUGE_PAGE	(2UL << 20)
 
 struct slot {
 	unsigned char *buf;
@@ -33,11 +37,17 @@ struct slot {
 };
 
 static unsigned int bs = 4096, qd = 8, align, pieces;
-static bool fixed, sync_only, to_queue;
+static bool fixed, sync_only, to_queue, native, native_uring;
+static int memory = MAP_PRIVATE;
 static struct nvq_ring_options opt;
 static struct nvq q, *queues[] = { &q };
 static struct nvq_ring ring;
+static struct nvq_native nat;
+static struct nvq_native_ring nring;
 static struct slot *slots;
+static unsigned char *mem;
+static size_t mem_bytes;
+static int mem_index;	/* as a registered buffer, natively */
 static uint64_t slba;
 static off_t length, done;
 static int file;
@@ -152,6 +162,73 @@ static void with_ring(void)
 	}
 }
 
+static void stage(unsigned int i)
+{
+	const struct slot *s = &slots[i];
+
+	nvq_stage_rw(&nat, i, to_queue ? NVQ_WRITE : NVQ_READ,
+		     slba + (s->offset >> q.lba_shift), s->len >> q.lba_shift,
+		     mem_index, s->buf - mem);
+}
+
+static void hand_over(void)
+{
+	int n;
+
+	while (nvq_native_staged(&nat)) {
+		n = native_uring ? nvq_native_ring_submit(&nring, 0) :
+				   nvq_native_submit(&nat);
+		if (n < 0)
+			errx(1, "submit: %s", strerror(-n));
+	}
+}
+
+static void natively(void)
+{
+	const struct nvq_cqe *c;
+	unsigned int i, busy = 0;
+	int err;
+
+	for (i = 0; i < qd && next(&slots[i]); i++, busy++)
+		stage(i);
+	while (busy) {
+		hand_over();
+		err = nvq_native_wait(&nat, 1, 20000);
+		if (err)
+			errx(1, "wait: %s", strerror(-err));
+		while ((c = nvq_native_next(&nat))) {
+			i = nvq_native_cid(c);
+			check(&slots[i], nvq_native_res(c));
+			busy--;
+			if (next(&slots[i])) {
+				stage(i);
+				busy++;
+			}
+		}
+	}
+}
+
+static void make_native(void)
+{
+	static const struct nvq_native_ring_options ropt = { .sq_cpu = -1 };
+	struct nvq_native *nats[] = { &nat };
+	struct nvq_error e;
+
+	if (nvq_native_init(&nat, &q, &e))
+		errx(1, "%s", e.text);
+	mem_index = nvq_native_register(&nat, mem, mem_bytes, 0, &e);
+	if (mem_index < 0)
+		errx(1, "%s", e.text);
+	if (native_uring && nvq_native_ring_init(&nring, nats, 1, &ropt, &e))
+		errx(1, "%s", e.text);
+}
+
+static void end_native(void)
+{
+	nvq_native_ring_exit(&nring);
+	nvq_native_exit(&nat);
+}
+
 static void one_by_one(void)
 {
 	struct slot *s = &slots[0];
@@ -165,15 +242,18 @@ static void one_by_one(void)
 static void make_slots(void)
 {
 	size_t room = (bs + align + 2 * PAGE) & ~(PAGE - 1);
-	unsigned char *p = mmap(NULL, room * qd, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned int i;
 
+	mem_bytes = room * qd;
+	if (memory & MAP_HUGETLB)
+		mem_bytes = (mem_bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+	mem = mmap(NULL, mem_bytes, PROT_READ | PROT_WRITE,
+		   memory | MAP_ANONYMOUS, -1, 0);
 	slots = calloc(qd, sizeof(*slots));
-	if (p == MAP_FAILED || !slots)
+	if (mem == MAP_FAILED || !slots)
 		err(1, "memory");
 	for (i = 0; i < qd; i++)
-		slots[i].buf = p + i * room + align;
+		slots[i].buf = mem + i * room + align;
 }
 
 static void make_ring(void)
@@ -204,11 +284,30 @@ static void make_ring(void)
 	free(iov);
 }
 
+static int memory_of(const char *kind)
+{
+	static const struct {
+		const char *name;
+		int flags;
+	} kinds[] = {
+		{ "anon", MAP_PRIVATE },
+		{ "shm", MAP_SHARED },
+		{ "huge", MAP_PRIVATE | MAP_HUGETLB },
+		{ "hugeshm", MAP_SHARED | MAP_HUGETLB },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(kinds[i].name, kind))
+			return kinds[i].flags;
+	errx(2, "-m %s: anon, shm, huge or hugeshm", kind);
+}
+
 static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "b:q:a:fv:skp")) != -1) {
+	while ((c = getopt(argc, argv, "b:q:a:fv:skpnum:")) != -1) {
 		switch (c) {
 		case 'b': bs = strtoul(optarg, NULL, 0); break;
 		case 'q': qd = strtoul(optarg, NULL, 0); break;
@@ -218,10 +317,14 @@ static void parse(int argc, char **argv)
 		case 's': sync_only = true; break;
 		case 'k': opt.flags |= NVQ_RING_KERNEL_POLL; break;
 		case 'p': opt.flags |= NVQ_RING_SQPOLL; break;
+		case 'n': native = true; break;
+		case 'u': native = native_uring = true; break;
+		case 'm': memory = memory_of(optarg); break;
 		default: errx(2, "usage: see the source");
 		}
 	}
-	if (argc - optind != 5 || pieces > MAX_PIECES || !qd)
+	if (argc - optind != 5 || pieces > MAX_PIECES || !qd ||
+	    (native && (fixed || pieces || sync_only || opt.flags)))
 		errx(2, "usage: see the source");
 }
 
@@ -237,10 +340,14 @@ int main(int argc, char **argv)
 	file = open(argv[4], to_queue ? O_RDONLY : O_RDWR | O_CREAT, 0600);
 	if (file < 0)
 		err(1, "%s", argv[4]);
-	if (nvq_open(&q, argv[1], to_queue ? O_RDWR : O_RDONLY, &e))
+	if (nvq_open(&q, argv[1], to_queue || native_uring ? O_RDWR : O_RDONLY, &e))
 		errx(1, "%s", e.text);
 	make_slots();
-	if (sync_only) {
+	if (native) {
+		make_native();
+		natively();
+		end_native();
+	} else if (sync_only) {
 		one_by_one();
 	} else {
 		make_ring();

@@ -6,7 +6,7 @@
 # loops within a budget.  Sourced by NAME.test in the guest, and by NAME.pre and
 # NAME.host on the host, which use the TAP part alone; tests/guest/run sets
 #
-#	BUILD NVQ_ROOT SUITE NVQ_BUDGET NVQ_FULL (1 or empty)
+#	BUILD NVQ_ROOT SUITE NVQ_BUDGET NVQ_FULL NVQ_FIRST (1 or empty)
 #	WORK	a directory that guest and host share
 #	IMG	a path for a raw image of the drive (on the host)
 #
@@ -31,8 +31,15 @@ diag()
 	printf '%s\n' "$*" | sed 's/^/# /'
 }
 
+# With NVQ_FIRST a suite ends once a test has failed, and been told.
+end_if_failed()
+{
+	[ -z "${NVQ_FIRST-}" ] || [ "$tap_failed" = 0 ] || done_testing
+}
+
 tap_line()	# "ok" or "not ok", NAME
 {
+	end_if_failed
 	tap_number=$((tap_number + 1))
 	printf '%s %d - %s\n' "$1" "$tap_number" "${2//#/}"
 }
@@ -190,6 +197,7 @@ tap_program()
 	elif [ "$ended" != 0 ] && [ $bad = 0 ]; then
 		fail "$name: exit status" "$ended, but no test failed"
 	fi
+	end_if_failed
 }
 
 done_testing()

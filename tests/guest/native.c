@@ -104,6 +104,13 @@ void native_drop(struct native *n)
 	__atomic_store_n(&n->u->sq_tail, n->tail, __ATOMIC_RELEASE);
 }
 
+void native_restart(struct native *n)
+{
+	n->tail = n->head = 0;
+	n->index = 0;
+	n->phase = 1;
+}
+
 int native_reap(struct native *n, uint16_t *cid, unsigned int ms)
 {
 	volatile struct cqe *c = &n->cq[n->index];
@@ -141,4 +148,63 @@ int native_run(struct native *n, const struct nvq_sqe *s)
 	}
 	ret = native_reap(n, &cid, 5000);
 	return cid == s->cid || ret < 0 ? ret : -EPROTO;
+}
+
+struct world world_new(const char *path)
+{
+	struct world w = { .n = native_open(path), .buf = buffer_new(BUF) };
+
+	fill(w.buf, BUF, 1);
+	w.index = native_register(w.n.q.fd, w.buf, BUF, 0);
+	if (w.index < 0)
+		die("register: %s", strerror(-w.index));
+	return w;
+}
+
+void world_end(struct world *w)
+{
+	native_close(&w->n);
+	buffer_free(w->buf, BUF);
+}
+
+unsigned int world_in_flight(struct world *w, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct nvq_sqe s = native_rw(&w->n, OP_READ, i, 1000, 8,
+					     w->index, (i % 4) * PAGE);
+
+		native_stage(&w->n, &s);
+	}
+	return native_submit(&w->n) == (int)nr ? nr : 0;
+}
+
+unsigned int world_drain(struct world *w, unsigned int nr)
+{
+	unsigned int got = 0;
+
+	while (got < nr && !native_reap(&w->n, NULL, 5000))
+		got++;
+	return got;
+}
+
+struct neighbour neighbour_open(const char *path)
+{
+	struct neighbour nb = {
+		.q = queue_open(path, O_RDWR),
+		.buf = buffer_new(PAGE),
+	};
+
+	fill(nb.buf, PAGE, NEIGHBOUR_SEED);
+	if (sync_rw(&nb.q, OP_WRITE, 1000, 8, nb.buf))
+		die("the neighbour cannot write");
+	return nb;
+}
+
+bool neighbour_is_well(struct neighbour *nb)
+{
+	memset(nb->buf, 0, PAGE);
+	return !sync_rw(&nb->q, OP_READ, 1000, 8, nb->buf) &&
+	       differs(nb->buf, PAGE, NEIGHBOUR_SEED) < 0;
 }

@@ -47,9 +47,42 @@ void native_stage(struct native *n, const struct nvq_sqe *s);
 int native_submit(struct native *n);
 /* Forgets what was staged and refused. */
 void native_drop(struct native *n);
+/* As the kernel has it after NVQ_IOC_RESYNC. */
+void native_restart(struct native *n);
 /* Reads one completion: the status, or -ETIME after @ms; consumes it. */
 int native_reap(struct native *n, uint16_t *cid, unsigned int ms);
 /* All of it for one command: an errno from SUBMIT, or the status. */
 int native_run(struct native *n, const struct nvq_sqe *s);
+
+/* A native file, and a buffer of it between inaccessible pages, filled. */
+#define BUF	(4 * PAGE)
+#define LBA	512
+
+struct world {
+	struct native n;
+	char *buf;
+	int index;
+};
+
+struct world world_new(const char *path);
+void world_end(struct world *w);
+/* Reads of blocks 1000.. into the buffer; @nr, or 0 if not all were taken. */
+unsigned int world_in_flight(struct world *w, unsigned int nr);
+/* How many of them completed. */
+unsigned int world_drain(struct world *w, unsigned int nr);
+
+/*
+ * Another queue of the same drive, with a standard owner, which wrote blocks
+ * 1000..1007: whatever is done to ours, it must read them back.
+ */
+struct neighbour {
+	struct queue q;
+	void *buf;
+};
+
+#define NEIGHBOUR_SEED	77
+
+struct neighbour neighbour_open(const char *path);
+bool neighbour_is_well(struct neighbour *nb);
 
 #endif

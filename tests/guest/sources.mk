@@ -35,4 +35,9 @@ nvq_guest_programs += \
 
 # boundary.test
 nvq_guest_programs += \
-	tests/guest/boundary
+	tests/guest/boundary \
+	tests/guest/memory
+
+# resync.test
+nvq_guest_programs += \
+	tests/guest/resync

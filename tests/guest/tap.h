@@ -24,18 +24,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static unsigned int tap_number, tap_failures;
 
 #define TAP_PRINTF(a, b)	__attribute__((format(printf, a, b), unused))
 
+/* With NVQ_FIRST the first failure is the end. */
 static inline void tap_line(bool good, const char *fmt, va_list ap)
 {
+	const char *first = getenv("NVQ_FIRST");
+
 	printf("%sok %u - ", good ? "" : "not ", ++tap_number);
 	vprintf(fmt, ap);
 	putchar('\n');
 	fflush(stdout);
 	tap_failures += !good;
+	if (!good && first && *first) {
+		printf("1..%u\n", tap_number);
+		fflush(stdout);
+		_exit(1);
+	}
 }
 
 /* ok() - one test; returns whether it was good. */

@@ -13,24 +13,26 @@
 
 #include "stage.h"
 
-#define MODEL_BUFS	6
-#define MODEL_PAGES	1100	/* of the largest: five lists */
-#define MODEL_LISTS	5
+#define MODEL_BUFS	7
+#define MODEL_BIG	5	/* as large as a buffer may be, at the worst start */
+#define MODEL_BIG_LEN	((1ULL << 32) - 4096)
+#define MODEL_BIG_START	4092
 #define MODEL_GUARD	0x7777777000ULL
 
 struct model {
 	struct nvq_stage_ctx ctx;
 	struct nvq_buf_view views[8];
-	struct nvq_buf_page table[MODEL_BUFS][MODEL_PAGES];
-	struct nvq_buf_list lists[MODEL_BUFS][MODEL_LISTS];
-	__le64 entries[MODEL_BUFS][MODEL_LISTS][NVQ_PRP_LIST_MAX];
+	struct nvq_buf_page *table[MODEL_BUFS];
 	unsigned int pages[MODEL_BUFS];
 };
 
-/* Scattered, so that no two neighbours are neighbours for the device too. */
+/*
+ * Scattered, so that no two neighbours are neighbours for the device too, and no
+ * two of a buffer's 2^20 pages the same.
+ */
 static inline u64 model_page(unsigned int buf, unsigned int page)
 {
-	return ((u64)(buf + 1) << 40) + (u64)((page * 7919U) % 65536) * 4096;
+	return ((u64)(buf + 1) << 40) + (u64)((page * 7919U) % (1U << 20)) * 4096;
 }
 
 static inline u64 model_list(unsigned int buf, unsigned int list)
@@ -38,22 +40,27 @@ static inline u64 model_list(unsigned int buf, unsigned int list)
 	return ((u64)(buf + 1) << 50) + (u64)list * 2 * 4096;
 }
 
+/* What list @list holds at @at: pages 256 * list and on, guards beyond the last. */
+static inline u64 model_entry(const struct model *m, unsigned int buf,
+			      unsigned int list, unsigned int at)
+{
+	u64 page = (u64)list * 256 + at;
+
+	return page < m->pages[buf] ? model_page(buf, page) : MODEL_GUARD;
+}
+
 static inline void model_buf(struct model *m, unsigned int b,
 			     unsigned int start, u64 len, bool readonly)
 {
-	unsigned int pages = (start + len + 4095) / 4096, i, k;
+	unsigned int pages = (start + len + 4095) / 4096, i;
 
-	m->pages[b] = pages;
-	for (i = 0; i < MODEL_LISTS; i++) {
-		for (k = 0; k < NVQ_PRP_LIST_MAX; k++) {
-			unsigned int page = i * 256 + k;
-
-			m->entries[b][i][k] = cpu_to_le64(page < pages ?
-					model_page(b, page) : MODEL_GUARD);
-		}
-		m->lists[b][i].va = m->entries[b][i];
-		m->lists[b][i].dma = model_list(b, i);
+	if (m->pages[b] != pages) {
+		free(m->table[b]);
+		m->table[b] = calloc(pages, sizeof(*m->table[b]));
+		if (!m->table[b])
+			abort();
 	}
+	m->pages[b] = pages;
 	for (i = 0; i < pages; i++) {
 		m->table[b][i].dma = model_page(b, i);
 		m->table[b][i].list = model_list(b, i / 256) + (i % 256 + 1) * 8;
@@ -64,11 +71,10 @@ static inline void model_buf(struct model *m, unsigned int b,
 	m->views[b].len_in = readonly ? 0 : len;
 }
 
-/* Buffers 5 to 7 do not exist. */
+/* Of a model that is zeroes, or was one before; buffers 6 and 7 do not exist. */
 static inline void model_init(struct model *m, unsigned int lba_shift,
 			      u64 nsze, bool writable)
 {
-	memset(m, 0, sizeof(*m));
 	m->ctx = (struct nvq_stage_ctx){
 		.bufs = m->views, .buf_mask = 7, .cid_mask = 63, .nsid = 3,
 		.lba_shift = lba_shift, .max_xfer = 1 << 20, .nsze = nsze,
@@ -80,6 +86,7 @@ static inline void model_init(struct model *m, unsigned int lba_shift,
 	model_buf(m, 2, 4092, 4, false);
 	model_buf(m, 3, 0, 300 * 4096, true);
 	model_buf(m, 4, 4, 8192, false);
+	model_buf(m, MODEL_BIG, MODEL_BIG_START, MODEL_BIG_LEN, false);
 }
 
 /* The command's fields, as the controller reads them. */
@@ -165,15 +172,12 @@ static inline bool model_accepts(const struct model *m, const __le64 *w)
 /* The device reads 8 bytes of a list; 0: no list is there. */
 static inline u64 model_fetch(const struct model *m, u64 addr)
 {
-	unsigned int b, i;
+	u64 buf = (addr >> 50) - 1, list = addr % (1ULL << 50) / 8192;
 
-	for (b = 0; b < MODEL_BUFS; b++)
-		for (i = 0; i < MODEL_LISTS && m->views[b].len; i++)
-			if (addr >= model_list(b, i) &&
-			    addr < model_list(b, i) + 4096)
-				return le64_to_cpu(m->entries[b][i]
-						   [(addr & 4095) / 8]);
-	return 0;
+	if (buf >= MODEL_BUFS || list * 256 >= m->pages[buf] ||
+	    addr & 4096 || addr & 7)
+		return 0;
+	return model_entry(m, buf, list, (addr & 4095) / 8);
 }
 
 /* The address of page @n of the transfer, as the device finds it. */

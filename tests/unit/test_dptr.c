@@ -314,6 +314,9 @@ static void sgl_up_to_its_limit(void **state)
 	assert_int_equal(le64_to_cpu(d.addr), LIST);
 	assert_int_equal(le32_to_cpu(d.length), NVQ_LIST_BYTES);
 	assert_int_equal(d.type, NVQ_SGL_LAST_SEG);
+	/* what lies behind the last descriptor is no part of the list */
+	nvq_sgl_segment(&d, LIST, 3);
+	assert_int_equal(le32_to_cpu(d.length), 3 * 16);
 }
 
 #define T(name)	cmocka_unit_test_setup_teardown(name, fresh, done)
