@@ -319,7 +319,7 @@ static u32 native_take_batch(struct nvq_queue *q, const struct native_batch *b,
 				      &r->sqes[r->sq_tail], nr, deadline, err);
 		taken += got;
 		left -= got;
-		r->sq_tail += got;
+		r->sq_tail += nvq_fault_sqes(q, &r->sqes[r->sq_tail], got);
 		if (r->sq_tail == r->depth)
 			r->sq_tail = 0;
 	}

@@ -240,7 +240,7 @@ static void queue_check(struct nvq_queue *q)
 	u32 n = 0, i, csts;
 	int found;
 
-	csts = readl(q->ctrl->bar + NVME_REG_CSTS);
+	csts = nvq_ctrl_status(q->ctrl);
 	if (csts == ~0U) {
 		nvq_reset_schedule(q->ctrl, "it does not answer (unplugged?)",
 				   true);
@@ -311,7 +311,8 @@ void nvq_ctrl_halt(struct nvq_ctrl *ctrl, bool shutdown)
 	    nvq_ctrl_present(ctrl)) {
 		dev_err(&ctrl->dev, "the controller does not confirm that it is disabled: bus mastering off, function level reset\n");
 		pci_clear_master(pdev);
-		if (pcie_reset_flr(pdev, PCI_RESET_DO_RESET)) {
+		if (nvq_fault(ctrl, NVQ_FAULT_FLR, -1) ||
+		    pcie_reset_flr(pdev, PCI_RESET_DO_RESET)) {
 			dev_err(&ctrl->dev, "function level reset failed: memory the controller knows of is leaked\n");
 			ctrl->leak = true;
 		}
