@@ -6,7 +6,7 @@
 # loops within a budget.  Sourced by NAME.test in the guest, and by NAME.pre and
 # NAME.host on the host, which use the TAP part alone; tests/guest/run sets
 #
-#	BUILD NVQ_ROOT SUITE NVQ_BUDGET NVQ_FULL (1 or empty)
+#	BUILD NVQ_MODULE NVQ_ROOT SUITE NVQ_BUDGET NVQ_FULL (1 or empty)
 #	WORK	a directory that guest and host share
 #	IMG	a path for a raw image of the drive (on the host)
 #
@@ -272,7 +272,7 @@ drives()	# PCI addresses of the NVMe drives, in order
 
 load_module()	# [PARAMETER=VALUE]...
 {
-	insmod "$BUILD/nvqueue.ko" "$@"
+	insmod "$NVQ_MODULE" "$@"
 }
 
 unload_module()
