@@ -251,8 +251,8 @@ struct nvq_buf {
 };
 
 /*
- * What a native file has besides its rings.  Made once, under q->mutex, and
- * freed at the last close; q->lock guards the fields.
+ * What a native file has besides its rings.  Made once and freed at the last
+ * close, under q->mutex; q->lock guards the fields.
  */
 struct nvq_native {
 	struct nvq_upage *upage;
