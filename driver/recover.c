@@ -388,8 +388,11 @@ static int restart_queue(struct nvq_queue *q, u16 granted)
 		dev_err(&q->dev, "the controller offers %u queues after the reset, queue %u is dead\n",
 			granted, q->qid);
 		queue_kill(q);
-	} else if (q->opened && q->hw != NVQ_HW_DEAD && !q->native) {
-		/* a native owner first reads what ended, then says so */
+	} else if (q->opened && q->hw != NVQ_HW_DEAD && !q->resync) {
+		/*
+		 * A native owner first reads what ended, then says so; but not
+		 * one that became native after everything had ended.
+		 */
 		err = nvq_queue_create_hw(q);
 	}
 	mutex_unlock(&q->mutex);

@@ -173,6 +173,45 @@ static void stuck_identify(void)
 	   n[1].aborted);
 }
 
+/* ---- a file turns native while a reset is on ------------------------------- */
+
+static void *reset(void *arg __attribute__((unused)))
+{
+	return (void *)(intptr_t)
+		file_write("1", "/sys/class/nvqueue/nvq0/reset_controller");
+}
+
+/*
+ * The reset stands still for 2 s, after the queue was stopped: the third admin
+ * command, Identify after two deletions, has no interrupt.
+ */
+static void native_during_reset(void)
+{
+	struct queue q = queue_open(IRQ_NODE, O_RDWR);
+	char *buf = buffer_new(PAGE);
+	pthread_t thread;
+	struct native n;
+	struct nvq_sqe s;
+	void *err;
+	int i;
+
+	fault_arm("irq 0 2");
+	pthread_create(&thread, NULL, reset, NULL);
+	sleep_ms(700);
+	ok(ctrl_becomes("resetting", 0) && fault_hits("irq"),
+	   "a reset is on");
+	n = native_attach(q);
+	pthread_join(thread, &err);
+	is((intptr_t)err, 0, "it succeeds");
+	is(n.k->state, NVQ_STATE_LIVE,
+	   "a file that turned native meanwhile is live");
+	i = native_register(n.q.fd, buf, PAGE, 0);
+	s = native_rw(&n, OP_READ, 1, 0, 8, i, 0);
+	is(native_run(&n, &s), 0, "and works");
+	native_close(&n);
+	buffer_free(buf, PAGE);
+}
+
 /* ---- no way back ----------------------------------------------------------- */
 
 static bool bound_again(void)
@@ -292,6 +331,7 @@ int main(int argc, char **argv)
 	open_stuck(ADMIN_CREATE_SQ);
 	open_refused();
 	stuck_identify();
+	native_during_reset();
 	not_disabled();
 	dies("a fatal status that stays", "cfs -1 0 100000", NULL,
 	     "while enabling");
