@@ -290,7 +290,9 @@ void nvq_watch(struct work_struct *work)
 		    READ_ONCE(q->ctrl->state) == NVQ_CTRL_LIVE)
 			queue_check(q);
 		nvq_queue_bury(q);
-		nvq_native_wake(q, false);
+		/* in the place of one that was lost */
+		if (q->native)
+			nvq_native_irq(q);
 		schedule_delayed_work(&q->watch, NVQ_WATCH_PERIOD);
 	}
 	mutex_unlock(&q->mutex);
