@@ -264,7 +264,7 @@ int main(void)
 	unsigned int i;
 	enum way way;
 
-	alarm(500);
+	tap_alarm(500);
 	for (i = 0; i < 2; i++)
 		for (way = WAY_STANDARD; way <= WAY_NATIVE; way++) {
 			lost_one(faults[i], "/dev/nvq0poll0", "/dev/nvq0irq1",

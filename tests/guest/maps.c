@@ -268,7 +268,7 @@ static void all(const char *p)
 
 int main(void)
 {
-	alarm(120);
+	tap_alarm(120);
 	all("/dev/nvq0poll0");
 	all("/dev/nvq0irq0");
 	return tap_done();

@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static unsigned int tap_number, tap_failures;
 
@@ -131,6 +132,12 @@ static inline unsigned int tap_env(const char *name, unsigned int otherwise)
 	const char *s = getenv(name);
 
 	return s && *s ? (unsigned int)atoi(s) : otherwise;
+}
+
+/* tap_alarm() - ends a program that hangs; a slow kernel gets more time. */
+static inline void tap_alarm(unsigned int seconds)
+{
+	alarm(seconds * tap_env("NVQ_SLOW", 1));
 }
 
 /* tap_loop_check() - remembers the first round that failed, and says why. */
