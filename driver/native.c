@@ -142,8 +142,13 @@ void nvq_native_free(struct nvq_queue *q)
 
 /* --------------------------------------------------------------- harvesting */
 
+/*
+ * It fills a CQ entry that no command of ours accounts for, so it counts as one
+ * sent: native_room() bounds what is in flight and unread together.
+ */
 static noinline void stray_cqe(struct nvq_queue *q, u16 cid)
 {
+	q->native->sent++;
 	dev_warn_ratelimited(&q->dev, "the controller completed command id %u, which is not in flight; ignored\n",
 			     cid);
 }
