@@ -98,6 +98,8 @@ static int admin_reap(struct nvq_ctrl *ctrl)
 			continue;
 		}
 		slot = &a->slots[cid];
+		if (nvq_fault(ctrl, NVQ_FAULT_ADMIN, slot->opcode))
+			continue;
 		slot->status = le16_to_cpu(cqe->status) >> 1;
 		slot->result = le64_to_cpu(cqe->result.u64);
 		slot->state = NVQ_SLOT_DONE;
@@ -113,6 +115,8 @@ irqreturn_t nvq_admin_irq(int irq, void *data)
 	struct nvq_ctrl *ctrl = data;
 	int n;
 
+	if (nvq_fault(ctrl, NVQ_FAULT_IRQ, 0))
+		return IRQ_HANDLED;
 	spin_lock(&ctrl->admin.lock);
 	n = admin_reap(ctrl);
 	spin_unlock(&ctrl->admin.lock);
@@ -141,6 +145,7 @@ static int admin_send(struct nvq_ctrl *ctrl, struct nvme_command *cmd)
 	for (i = 0; a->slots[i].state != NVQ_SLOT_FREE; i++)
 		;
 	a->slots[i].state = NVQ_SLOT_INFLIGHT;
+	a->slots[i].opcode = cmd->common.opcode;
 	init_completion(&a->slots[i].done);
 	cmd->common.command_id = i;
 	nvq_ring_push(&a->ring, cmd);

@@ -21,8 +21,10 @@ static int wait_ready(struct nvq_ctrl *ctrl, bool ready)
 	unsigned long end = jiffies + msecs_to_jiffies(ms);
 	u32 csts;
 
+	if (!ready && nvq_fault(ctrl, NVQ_FAULT_RDY, -1))
+		return -ETIMEDOUT;
 	for (;;) {
-		csts = readl(ctrl->bar + NVME_REG_CSTS);
+		csts = nvq_ctrl_status(ctrl);
 		if (csts == ~0U)
 			return -ENODEV;
 		/*
@@ -287,6 +289,8 @@ int nvq_hw_delete(struct nvq_ctrl *ctrl, u16 qid)
 {
 	int err;
 
+	if (nvq_fault(ctrl, NVQ_FAULT_DELETE, qid))
+		return NVME_SC_INTERNAL;
 	err = hw_delete_one(ctrl, nvme_admin_delete_sq, qid);
 	if (!err)
 		err = hw_delete_one(ctrl, nvme_admin_delete_cq, qid);
@@ -319,6 +323,8 @@ int nvq_hw_create(struct nvq_ctrl *ctrl, struct nvq_ring *r, bool irq,
 	};
 	int err, undo;
 
+	if (nvq_fault(ctrl, NVQ_FAULT_CREATE, r->qid))
+		return NVME_SC_INTERNAL;
 	err = nvq_admin_cmd(ctrl, &cq, NULL, 0, NULL, nvq_admin_timeout * HZ);
 	if (err) {
 		dev_err(&ctrl->dev, "creating CQ %u failed (%d)\n", r->qid,

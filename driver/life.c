@@ -10,6 +10,9 @@
 
 #include "nvqueue.h"
 
+/* Resets that one open() sits out. */
+#define NVQ_OPEN_TRIES		3
+
 /*
  * Ends what is in flight: real completions first, then the others by CQEs of
  * our own, so that there is one path out.  The queue is stopped and the
@@ -196,23 +199,33 @@ static int queue_open_locked(struct nvq_queue *q)
 	return err;
 }
 
+/* True if a reset has begun since the controller's generation was @then. */
+static bool was_reset(struct nvq_ctrl *ctrl, u32 then)
+{
+	return READ_ONCE(ctrl->state) == NVQ_CTRL_RESETTING ||
+	       READ_ONCE(ctrl->generation) != then;
+}
+
 /* By the one owner: makes the hardware queue. */
 int nvq_queue_open(struct nvq_queue *q)
 {
+	unsigned int tries = 0;
+	u32 then;
 	int err;
 
 	do {
 		err = nvq_ctrl_wait_live(q->ctrl);
 		if (err)
 			return err;
+		then = READ_ONCE(q->ctrl->generation);
 		mutex_lock(&q->mutex);
 		err = queue_open_locked(q);
 		mutex_unlock(&q->mutex);
 		if (!err)
 			break;
 		nvq_queue_close(q);
-		/* a reset that began meanwhile is waited out like any other */
-	} while (READ_ONCE(q->ctrl->state) == NVQ_CTRL_RESETTING);
+		/* not the queue's fault; but it may be what costs the resets */
+	} while (was_reset(q->ctrl, then) && ++tries < NVQ_OPEN_TRIES);
 	if (err)
 		return err;
 	schedule_delayed_work(&q->watch, NVQ_WATCH_PERIOD);

@@ -9,7 +9,7 @@
  *
  * Indices that live in user memory (staged tail, consumed head) are read once a
  * call and clamped to what we know; nothing a user can write is state.  q->lock
- * guards everything here; making and freeing happen under q->mutex.
+ * guards everything here; freeing happens under q->mutex.
  *
  * Called by ioctl.c and uring.c (submit, wait, resync), qfile.c (mmap), queue.c
  * and recover.c (end, close, time-outs).
@@ -104,35 +104,34 @@ static void native_set_writable(struct nvq_native *n, bool writable)
 
 /*
  * Makes the file a native one.  -EBUSY: it sent standard commands.  May be
- * called again.
+ * called again.  Not under q->mutex: mmap(2) calls with the mm's lock held,
+ * which registering a buffer takes under that mutex.
  */
 int nvq_native_get(struct nvq_queue *q)
 {
 	struct nvq_native *n;
 	int err = 0;
 
-	mutex_lock(&q->mutex);
-	if (q->native)
-		goto unlock;
+	/* set once while the file is open */
+	if (READ_ONCE(q->native))
+		return 0;
 	n = native_alloc(q);
-	if (!n) {
-		err = -ENOMEM;
-		goto unlock;
-	}
+	if (!n)
+		return -ENOMEM;
 	spin_lock_irq(&q->lock);
-	/* a standard command may be under way in another thread */
-	if (q->used) {
+	/* another thread may have been faster, with this or a command */
+	if (!q->native && q->used) {
 		err = -EBUSY;
-	} else {
-		q->native = n;
+	} else if (!q->native) {
+		/* release: who finds it without the lock finds it whole */
+		smp_store_release(&q->native, n);
 		q->used = true;
 		nvq_native_take_ns(q);
+		n = NULL;
 	}
 	spin_unlock_irq(&q->lock);
-	if (err)
+	if (n)
 		native_release(n);
-unlock:
-	mutex_unlock(&q->mutex);
 	return err;
 }
 
@@ -153,8 +152,13 @@ void nvq_native_free(struct nvq_queue *q)
 
 /* --------------------------------------------------------------- harvesting */
 
+/*
+ * It fills a CQ entry that no command of ours accounts for, so it counts as one
+ * sent: native_room() bounds what is in flight and unread together.
+ */
 static noinline void stray_cqe(struct nvq_queue *q, u16 cid)
 {
+	q->native->sent++;
 	dev_warn_ratelimited(&q->dev, "the controller completed command id %u, which is not in flight; ignored\n",
 			     cid);
 }
@@ -344,7 +348,7 @@ native_take_batch(struct nvq_queue *q, const struct native_batch *b)
 				      &r->sqes[r->sq_tail], nr, deadline);
 		taken += run.nr;
 		left -= run.nr;
-		r->sq_tail += run.nr;
+		r->sq_tail += nvq_fault_sqes(q, &r->sqes[r->sq_tail], run.nr);
 		if (r->sq_tail == r->depth)
 			r->sq_tail = 0;
 	}

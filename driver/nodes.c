@@ -74,6 +74,7 @@ struct nvq_ctrl *nvq_ctrl_new(struct pci_dev *pdev)
 	ctrl->dev.groups = nvq_ctrl_groups;
 	dev_set_drvdata(&ctrl->dev, ctrl);
 	dev_set_name(&ctrl->dev, "nvq%u", ctrl->instance);
+	nvq_fault_init(ctrl);
 	return ctrl;
 }
 

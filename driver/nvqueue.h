@@ -21,7 +21,8 @@
  * and around them: pci.c (probe, remove), ctrl.c (bring-up), admin.c (admin
  * queue), ns.c (namespaces and the watch on their format), life.c (a queue from
  * open to close), recover.c (time-out, reset, removal: one mechanism), nodes.c
- * (devices and references), qfile.c and cfile.c (the char devices), sysfs.c.
+ * (devices and references), qfile.c and cfile.c (the char devices), sysfs.c;
+ * fault.c, for tests, is not there by default.
  *
  * Locks, outermost first:
  *
@@ -56,6 +57,7 @@
 #include <nvqueue/uapi.h>
 
 #include "dptr.h"
+#include "fault.h"
 #include "stage.h"
 
 struct dma_pool;
@@ -254,8 +256,8 @@ struct nvq_buf {
 };
 
 /*
- * What a native file has besides its rings.  Made once, under q->mutex, and
- * freed at the last close; q->lock guards the fields.
+ * What a native file has besides its rings.  Made once and freed at the last
+ * close, under q->mutex; q->lock guards the fields.
  */
 struct nvq_native {
 	struct nvq_upage *upage;
@@ -459,6 +461,7 @@ struct nvq_admin_slot {
 	u64 result;
 	u16 status;
 	u8 state;		/* enum nvq_slot_state */
+	u8 opcode;
 };
 
 struct nvq_admin {
@@ -564,6 +567,7 @@ struct nvq_ctrl {
 	struct nvq_ns *ns_list;	/* active namespaces, rising nsid */
 	u32 nr_ns;
 
+	struct nvq_faults faults;
 	struct device dev;
 	struct cdev cdev;
 };
@@ -585,6 +589,15 @@ int nvq_hw_delete(struct nvq_ctrl *ctrl, u16 qid);
 void nvq_dbbuf_free(struct nvq_ctrl *ctrl);
 void nvq_dbbuf_set(struct nvq_ctrl *ctrl);
 void nvq_dbbuf_attach(struct nvq_ring *r);
+
+static inline u32 nvq_ctrl_status(struct nvq_ctrl *ctrl)
+{
+	u32 csts = readl(ctrl->bar + NVME_REG_CSTS);
+
+	if (nvq_fault(ctrl, NVQ_FAULT_CFS, -1))
+		csts |= NVME_CSTS_CFS;
+	return csts;
+}
 
 static inline bool nvq_ctrl_present(struct nvq_ctrl *ctrl)
 {

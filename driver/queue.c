@@ -239,7 +239,8 @@ static void slot_launch(struct nvq_queue *q, struct nvq_slot *slot,
 	q->order[slot->seq % q->ring.depth] = slot - q->slots;
 	io->slot = slot;
 	WRITE_ONCE(q->kpage->submitted, q->submitted);
-	nvq_ring_push(&q->ring, &io->sqe);
+	if (nvq_fault_sqes(q, &io->sqe, 1))
+		nvq_ring_push(&q->ring, &io->sqe);
 }
 
 /*
@@ -415,6 +416,8 @@ irqreturn_t nvq_irq(int irq, void *data)
 {
 	struct nvq_queue *q = data;
 
+	if (nvq_fault(q->ctrl, NVQ_FAULT_IRQ, q->qid))
+		return IRQ_HANDLED;
 	/* set once while the file is open; the handlers lock and look again */
 	if (READ_ONCE(q->native))
 		nvq_native_irq(q);

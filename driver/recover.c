@@ -240,7 +240,7 @@ static void queue_check(struct nvq_queue *q)
 	u32 n = 0, i, csts;
 	int found;
 
-	csts = readl(q->ctrl->bar + NVME_REG_CSTS);
+	csts = nvq_ctrl_status(q->ctrl);
 	if (csts == ~0U) {
 		nvq_reset_schedule(q->ctrl, "it does not answer (unplugged?)",
 				   true);
@@ -290,7 +290,9 @@ void nvq_watch(struct work_struct *work)
 		    READ_ONCE(q->ctrl->state) == NVQ_CTRL_LIVE)
 			queue_check(q);
 		nvq_queue_bury(q);
-		nvq_native_wake(q, false);
+		/* in the place of one that was lost */
+		if (q->native)
+			nvq_native_irq(q);
 		schedule_delayed_work(&q->watch, NVQ_WATCH_PERIOD);
 	}
 	mutex_unlock(&q->mutex);
@@ -311,7 +313,8 @@ void nvq_ctrl_halt(struct nvq_ctrl *ctrl, bool shutdown)
 	    nvq_ctrl_present(ctrl)) {
 		dev_err(&ctrl->dev, "the controller does not confirm that it is disabled: bus mastering off, function level reset\n");
 		pci_clear_master(pdev);
-		if (pcie_reset_flr(pdev, PCI_RESET_DO_RESET)) {
+		if (nvq_fault(ctrl, NVQ_FAULT_FLR, -1) ||
+		    pcie_reset_flr(pdev, PCI_RESET_DO_RESET)) {
 			dev_err(&ctrl->dev, "function level reset failed: memory the controller knows of is leaked\n");
 			ctrl->leak = true;
 		}
@@ -387,8 +390,11 @@ static int restart_queue(struct nvq_queue *q, u16 granted)
 		dev_err(&q->dev, "the controller offers %u queues after the reset, queue %u is dead\n",
 			granted, q->qid);
 		queue_kill(q);
-	} else if (q->opened && q->hw != NVQ_HW_DEAD && !q->native) {
-		/* a native owner first reads what ended, then says so */
+	} else if (q->opened && q->hw != NVQ_HW_DEAD && !q->resync) {
+		/*
+		 * A native owner first reads what ended, then says so; but not
+		 * one that became native after everything had ended.
+		 */
 		err = nvq_queue_create_hw(q);
 	}
 	mutex_unlock(&q->mutex);

@@ -24,10 +24,14 @@ nvq_driver_c = \
 	native.c \
 	native_wait.c \
 	buffer.c
+# with --enable-fault-points only
+nvq_fault_c = \
+	fault.c
 nvq_driver_h = \
 	nvqueue.h \
 	compat.h \
 	dptr.h \
+	fault.h \
 	opcode.h \
 	stage.h \
 	pure.h

@@ -106,7 +106,11 @@ static struct attribute *ctrl_attrs[] = {
 };
 
 static const struct attribute_group ctrl_group = { .attrs = ctrl_attrs };
-const struct attribute_group *nvq_ctrl_groups[] = { &ctrl_group, NULL };
+const struct attribute_group *nvq_ctrl_groups[] = {
+	&ctrl_group,
+	NVQ_FAULT_GROUPS
+	NULL
+};
 
 #define QUEUE_ATTR(name, fmt, value)					\
 static ssize_t queue_##name##_show(struct device *dev,			\

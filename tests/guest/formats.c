@@ -251,7 +251,7 @@ int main(void)
 					     "/dev/nvq0irq0" };
 	unsigned int i;
 
-	alarm(150);
+	tap_alarm(150);
 	for (i = 0; i < 2; i++) {
 		struct user *u = &users[i];
 

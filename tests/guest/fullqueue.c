@@ -144,7 +144,7 @@ static void all(const char *node)
 
 int main(void)
 {
-	alarm(180);
+	tap_alarm(180);
 	all("nvq0poll0");
 	all("nvq0irq0");
 	return tap_done();

@@ -6,13 +6,15 @@
 # loops within a budget.  Sourced by NAME.test in the guest, and by NAME.pre and
 # NAME.host on the host, which use the TAP part alone; tests/guest/run sets
 #
-#	BUILD NVQ_ROOT SUITE NVQ_BUDGET NVQ_FULL NVQ_FIRST (1 or empty)
+#	BUILD NVQ_MODULE NVQ_ROOT SUITE NVQ_BUDGET NVQ_FULL NVQ_FIRST (1 or empty)
 #	WORK	a directory that guest and host share
 #	IMG	a path for a raw image of the drive (on the host)
+#	NVQ_SLOW  how much slower than usual the kernel is, 1 or more
 #
 # A suite ends with done_testing; one that does not has failed.
 
 export LC_ALL=C.UTF-8
+: "${NVQ_SLOW:=1}"
 tap_tmp=$(mktemp -d)
 trap 'rm -rf "$tap_tmp"' EXIT
 tap_number=0
@@ -79,7 +81,7 @@ run()
 {
 	last_command="$*"
 	if [ "$(type -t "$1")" = file ]; then
-		timeout -k 5 "${COMMAND_TIMEOUT:-60}" "$@" >"$out" 2>"$err" </dev/null
+		timeout -k 5 "${COMMAND_TIMEOUT:-$((60 * NVQ_SLOW))}" "$@" >"$out" 2>"$err" </dev/null
 	else
 		"$@" >"$out" 2>"$err" </dev/null
 	fi
@@ -280,7 +282,7 @@ drives()	# PCI addresses of the NVMe drives, in order
 
 load_module()	# [PARAMETER=VALUE]...
 {
-	insmod "$BUILD/nvqueue.ko" "$@"
+	insmod "$NVQ_MODULE" "$@"
 }
 
 unload_module()
@@ -327,7 +329,7 @@ attr()	# NODE NAME: a sysfs attribute of a node; "nvq0poll0", "nvq0"
 
 wait_for()	# SECONDS COMMAND...: until it succeeds, asking often
 {
-	local i limit=$(($1 * 20))
+	local i limit=$(($1 * 20 * NVQ_SLOW))
 	shift
 	for ((i = 0; i < limit; i++)); do
 		"$@" >/dev/null 2>&1 && return
@@ -351,14 +353,14 @@ fio_args=(--thread=0 --group_reporting=1 --eta=never)
 # fio_engine ARGUMENT...: fio with our engine; fio's own files go to tmpfs.
 fio_engine()
 {
-	(cd "$tap_tmp" && exec timeout -k 5 "${COMMAND_TIMEOUT:-60}" fio --name=j \
+	(cd "$tap_tmp" && exec timeout -k 5 "${COMMAND_TIMEOUT:-$((60 * NVQ_SLOW))}" fio --name=j \
 		--ioengine=external:"$BUILD/libnvqueue.so" "${fio_args[@]}" "$@")
 }
 
 # fio_uring_cmd ARGUMENT...: the same with fio's own passthrough engine
 fio_uring_cmd()
 {
-	(cd "$tap_tmp" && exec timeout -k 5 "${COMMAND_TIMEOUT:-60}" fio --name=j \
+	(cd "$tap_tmp" && exec timeout -k 5 "${COMMAND_TIMEOUT:-$((60 * NVQ_SLOW))}" fio --name=j \
 		--ioengine=io_uring_cmd --cmd_type=nvme "${fio_args[@]}" "$@")
 }
 

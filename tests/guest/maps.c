@@ -2,25 +2,23 @@
 /*
  * The two mappings of a queue file: read-only whatever one tries, of the given
  * size and place, private to the process, and true: the phase bit shows in user
- * space before the kernel was asked, and the kernel page counts.
+ * space before the kernel was asked, and the kernel page counts.  And mmap(2),
+ * which is called with the mm's lock held, beside registrations that take it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "queue.h"
+#include "native.h"
 #include "tap.h"
-
-struct cqe {
-	uint32_t dw0, dw1;
-	uint16_t sq_head, sq_id, cid, status;
-};
 
 static const char *path;
 static struct queue q;
@@ -208,6 +206,45 @@ static void read_only_descriptor(void)
 	queue_close(&q);
 }
 
+static atomic_bool stop;
+
+static void *register_on_and_on(void *arg)
+{
+	char *buf = arg;
+	intptr_t n = 0;
+	int i;
+
+	while (!stop) {
+		i = native_register(q.fd, buf, 64 * PAGE, 0);
+		if (i < 0 || native_unregister(q.fd, i))
+			return NULL;
+		n++;
+	}
+	return (void *)n;
+}
+
+/* Either takes locks that the other holds; both get through. */
+static void mapped_while_registering(void)
+{
+	char *buf = buffer_new(64 * PAGE);
+	unsigned int i, bad = 0;
+	pthread_t thread;
+	void *n;
+
+	q = queue_open(path, O_RDWR);
+	stop = false;
+	pthread_create(&thread, NULL, register_on_and_on, buf);
+	for (i = 0; i < 2000; i++)
+		bad += !!map_errno(q.fd, PAGE, PROT_READ | PROT_WRITE,
+				   MAP_SHARED, NVQ_MMAP_UPAGE);
+	stop = true;
+	pthread_join(thread, &n);
+	ok(!bad && n, "2000 mappings beside %ld registrations",
+	   (long)(intptr_t)n);
+	queue_close(&q);
+	buffer_free(buf, 64 * PAGE);
+}
+
 static void all(const char *p)
 {
 	path = p;
@@ -226,11 +263,12 @@ static void all(const char *p)
 	forked();
 	phase_in_user_space();
 	unmapped_in_parts();
+	mapped_while_registering();
 }
 
 int main(void)
 {
-	alarm(120);
+	tap_alarm(120);
 	all("/dev/nvq0poll0");
 	all("/dev/nvq0irq0");
 	return tap_done();

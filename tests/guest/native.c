@@ -26,9 +26,9 @@ static size_t staging_bytes(const struct native *n)
 	return (bytes + PAGE - 1) & ~(PAGE - 1);
 }
 
-struct native native_open(const char *path)
+struct native native_attach(struct queue q)
 {
-	struct native n = { .q = queue_open(path, O_RDWR), .phase = 1 };
+	struct native n = { .q = q, .phase = 1 };
 	uint32_t entries = 1;
 
 	while (entries < n.q.g.depth)
@@ -41,6 +41,11 @@ struct native native_open(const char *path)
 	n.u = map(n.q.fd, PAGE, PROT_READ | PROT_WRITE, NVQ_MMAP_UPAGE,
 		  "user page");
 	return n;
+}
+
+struct native native_open(const char *path)
+{
+	return native_attach(queue_open(path, O_RDWR));
 }
 
 void native_close(struct native *n)

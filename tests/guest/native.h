@@ -31,6 +31,8 @@ struct native {
 
 /* Opens, maps all four; dies if that fails. */
 struct native native_open(const char *path);
+/* The same with a queue that is open already. */
+struct native native_attach(struct queue q);
 void native_close(struct native *n);
 
 /* The index, or a negative errno. */

@@ -249,7 +249,7 @@ static void all(const char *node)
 
 int main(void)
 {
-	alarm(120);
+	tap_alarm(120);
 	all("/dev/nvq0poll1");
 	all("/dev/nvq0irq1");
 	return tap_done();

@@ -261,7 +261,7 @@ static void all(const char *node, const char *stock)
 
 int main(int argc, char **argv)
 {
-	alarm(120);
+	tap_alarm(120);
 	buf = buffer_new(1 << 16);
 	all("nvq0poll0", argc > 1 ? argv[1] : NULL);
 	all("nvq0irq0", argc > 1 ? argv[1] : NULL);

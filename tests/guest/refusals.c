@@ -343,7 +343,7 @@ static void controller(void)
 
 int main(void)
 {
-	alarm(120);
+	tap_alarm(120);
 	buf = buffer_new(BUF);
 	data = buf + OFFSET;
 	readonly = buffer_new(PAGE);

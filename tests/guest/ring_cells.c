@@ -348,7 +348,7 @@ int main(void)
 {
 	unsigned int i;
 
-	alarm(300);
+	tap_alarm(300);
 	queues[0] = queue_open("/dev/nvq0poll0", O_RDWR);
 	queues[1] = queue_open("/dev/nvq0irq0", O_RDWR);
 	is(queues[0].g.kind, NVQ_KIND_POLL, "nvq0poll0 is a poll queue");

@@ -29,6 +29,11 @@ nvq_guest_programs += \
 	tests/guest/resets \
 	tests/guest/timeouts
 
+# faultpoints.test; they share faulty.c
+nvq_guest_programs += \
+	tests/guest/fault_ctrl \
+	tests/guest/fault_queue
+
 # formats.test
 nvq_guest_programs += \
 	tests/guest/formats

@@ -142,6 +142,12 @@ static inline unsigned int tap_env(const char *name, unsigned int otherwise)
 	return s && *s ? (unsigned int)atoi(s) : otherwise;
 }
 
+/* tap_alarm() - ends a program that hangs; a slow kernel gets more time. */
+static inline void tap_alarm(unsigned int seconds)
+{
+	alarm(seconds * tap_env("NVQ_SLOW", 1));
+}
+
 /* tap_loop_check() - remembers the first round that failed, and says why. */
 TAP_PRINTF(3, 4)
 static bool tap_loop_check(struct tap_loop *l, bool good, const char *fmt, ...)

@@ -193,7 +193,7 @@ static void nobody_polls(const char *node)
 
 int main(int argc, char **argv)
 {
-	alarm(280);
+	tap_alarm(280);
 	latency = argc > 1 ? atoi(argv[1]) : 4000;
 	ring_times_out("/dev/nvq0poll0", "/dev/nvq0irq1");
 	ring_times_out("/dev/nvq0irq0", "/dev/nvq0poll1");

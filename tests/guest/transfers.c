@@ -384,7 +384,7 @@ static void all(const char *path)
 
 int main(int argc, char **argv)
 {
-	alarm(300);
+	tap_alarm(300);
 	rnd = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
 	diag("seed %llu", (unsigned long long)rnd);
 	all("/dev/nvq0poll0");

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Fault points: what an emulated drive cannot be made to do, done to ourselves
+ * for tests/guest/faultpoints.test.  Without configure's --enable-fault-points
+ * there is nothing of it in the module.
+ *
+ * A line written to /sys/class/nvqueue/nvqN/fault arms a point or, with
+ * "off", disarms all:
+ *
+ *	NAME [WHICH [SKIP [COUNT]]]
+ *
+ * WHICH is a queue id or an opcode (default -1: any); SKIP occasions pass, then
+ * COUNT (default 1) are hit.  Reading lists NAME WHICH SKIP COUNT HITS.
+ */
+#ifndef NVQ_FAULT_H
+#define NVQ_FAULT_H
+
+struct nvme_command;
+struct nvq_ctrl;
+struct nvq_queue;
+
+enum nvq_fault_id {
+	NVQ_FAULT_LOST,		/* qid: the controller never sees the command */
+	NVQ_FAULT_STRAY,	/* qid: it completes it under an id nobody has */
+	NVQ_FAULT_IRQ,		/* qid, 0 for admin: the handler does nothing */
+	NVQ_FAULT_ADMIN,	/* opcode: its completion is ignored */
+	NVQ_FAULT_DELETE,	/* qid: refused, the queue stays */
+	NVQ_FAULT_CREATE,	/* qid: refused */
+	NVQ_FAULT_CFS,		/* CSTS says fatal */
+	NVQ_FAULT_RDY,		/* CSTS does not confirm a disable */
+	NVQ_FAULT_FLR,		/* a function level reset fails */
+	NVQ_NR_FAULTS,
+};
+
+/* No ring is deep enough to have it. */
+#define NVQ_FAULT_CID		0xffff
+
+#ifdef NVQ_FAULT_POINTS
+
+struct nvq_faults {
+	spinlock_t lock;	/* inside every other */
+	struct {
+		int which;
+		u32 skip;
+		u32 left;
+		u32 hits;
+	} point[NVQ_NR_FAULTS];
+};
+
+extern const struct attribute_group nvq_fault_group;
+#define NVQ_FAULT_GROUPS	&nvq_fault_group,
+
+void nvq_fault_init(struct nvq_ctrl *ctrl);
+bool nvq_fault(struct nvq_ctrl *ctrl, enum nvq_fault_id id, int which);
+u32 nvq_fault_sqes(struct nvq_queue *q, struct nvme_command *sqes, u32 nr);
+
+#else
+
+struct nvq_faults { };
+
+#define NVQ_FAULT_GROUPS
+
+static inline void nvq_fault_init(struct nvq_ctrl *ctrl)
+{
+}
+
+static inline bool nvq_fault(struct nvq_ctrl *ctrl, enum nvq_fault_id id,
+			     int which)
+{
+	return false;
+}
+
+/* Under q->lock: how many of @nr entries, about to be sent, remain. */
+static inline u32 nvq_fault_sqes(struct nvq_queue *q,
+				 struct nvme_command *sqes, u32 nr)
+{
+	return nr;
+}
+
+#endif
+
+#endif /* NVQ_FAULT_H */
