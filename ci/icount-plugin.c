@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
  * A plugin for QEMU's TCG that splits what -icount counts: instructions of user
- * space and of the kernel, system calls, pauses.  At each mark (icount.h) the
- * counters so far go to QEMU's log, one line, where doorbell writes are traced
- * as well, so that what lies between two marks belongs to their window:
+ * space and of the kernel, system calls, pauses, and the doorbell writes of
+ * drivers that are modules.  At each mark (icount.h) the counters so far go to
+ * QEMU's log, one line:
  *
- *	mark NUMBER user U kernel K calls C user_pauses P kernel_pauses Q
+ *	mark NUMBER user U kernel K calls C user_pauses P kernel_pauses Q doorbells D
  *
- * Needs -d plugin.  One vCPU thread is assumed (-icount has no other), and the
- * x86-64 rule that the kernel has the upper half of the addresses.
+ * Needs -d plugin.  One vCPU thread is assumed (-icount has no other), and
+ * x86-64 Linux: the kernel in the upper half of the addresses, its modules at the
+ * upper end.
  *
  * Debian packages no qemu-plugin.h: what is used of it is declared here, as of
  * version 1 of the interface (QEMU 6.0 to 8.2).
@@ -23,8 +24,11 @@
 #define EXPORT		__attribute__((visibility("default")))
 #define CB_NO_REGS	0	/* the callback reads no registers */
 #define INLINE_ADD_U64	0
+#define MEM_WRITES	2
+#define MODULES_BEGIN	0xffffffffc0000000u
 
 struct qemu_plugin_tb;
+struct qemu_plugin_hwaddr;
 struct qemu_plugin_insn;
 typedef uint64_t plugin_id;
 
@@ -44,12 +48,20 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
 					    void (*cb)(unsigned int cpu,
 						       void *data),
 					    int flags, void *data);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
+				      void (*cb)(unsigned int cpu,
+						 uint32_t info, uint64_t vaddr,
+						 void *data),
+				      int flags, int rw, void *data);
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(uint32_t info, uint64_t vaddr);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *addr);
+const char *qemu_plugin_hwaddr_device_name(const struct qemu_plugin_hwaddr *addr);
 void qemu_plugin_outs(const char *text);
 
 EXPORT int qemu_plugin_version = 1;
 
 /* [0]: user space, [1]: the kernel */
-static uint64_t instructions[2], pauses[2], calls;
+static uint64_t instructions[2], pauses[2], calls, doorbells;
 
 static void on_mark(unsigned int cpu, void *data)
 {
@@ -57,13 +69,36 @@ static void on_mark(unsigned int cpu, void *data)
 
 	(void)cpu;
 	snprintf(line, sizeof(line),
-		 "mark %lu user %llu kernel %llu calls %llu user_pauses %llu kernel_pauses %llu\n",
+		 "mark %lu user %llu kernel %llu calls %llu user_pauses %llu kernel_pauses %llu doorbells %llu\n",
 		 (unsigned long)(uintptr_t)data,
 		 (unsigned long long)instructions[0],
 		 (unsigned long long)instructions[1],
 		 (unsigned long long)calls, (unsigned long long)pauses[0],
-		 (unsigned long long)pauses[1]);
+		 (unsigned long long)pauses[1],
+		 (unsigned long long)doorbells);
 	qemu_plugin_outs(line);
+}
+
+/* Once drives are up, what is written to their registers is doorbells. */
+static void on_write(unsigned int cpu, uint32_t info, uint64_t vaddr, void *data)
+{
+	struct qemu_plugin_hwaddr *addr = qemu_plugin_get_hwaddr(info, vaddr);
+
+	(void)cpu;
+	(void)data;
+	if (addr && qemu_plugin_hwaddr_is_io(addr) &&
+	    !strcmp(qemu_plugin_hwaddr_device_name(addr), "nvme"))
+		doorbells++;
+}
+
+/* Of a module's writel(): mov %r32, mem, whose opcode is 89 after a prefix. */
+static bool may_ring(uint64_t vaddr, const unsigned char *bytes, size_t size)
+{
+	if (vaddr < MODULES_BEGIN || size < 2)
+		return false;
+	if (size > 2 && (bytes[0] & 0xf8) == 0x40)	/* REX without W */
+		bytes++;
+	return bytes[0] == 0x89 && bytes[1] >> 6 != 3;
 }
 
 static void count(struct qemu_plugin_insn *insn, uint64_t *counter)
@@ -77,14 +112,18 @@ static void translate_one(struct qemu_plugin_insn *insn)
 {
 	static const unsigned char syscall_insn[] = { 0x0f, 0x05 },
 				   pause_insn[] = { 0xf3, 0x90 };
-	bool kernel = qemu_plugin_insn_vaddr(insn) >> 63;
+	uint64_t vaddr = qemu_plugin_insn_vaddr(insn);
 	size_t size = qemu_plugin_insn_size(insn);
 	const void *bytes = qemu_plugin_insn_data(insn);
+	bool kernel = vaddr >> 63;
 	uint64_t nop;
 
 	count(insn, &instructions[kernel]);
 	if (size == sizeof(pause_insn) && !memcmp(bytes, pause_insn, size))
 		count(insn, &pauses[kernel]);
+	if (may_ring(vaddr, bytes, size))
+		qemu_plugin_register_vcpu_mem_cb(insn, on_write, CB_NO_REGS,
+						 MEM_WRITES, NULL);
 	if (kernel)
 		return;
 	if (size == sizeof(syscall_insn) && !memcmp(bytes, syscall_insn, size))
