@@ -27,6 +27,11 @@ have()
 	command -v "$1" >/dev/null 2>&1
 }
 
+version_of()	# COMMAND...: the first version number in its output
+{
+	"$@" 2>&1 | grep -oE '[0-9]+\.[0-9][^ ,)]*' | head -n 1
+}
+
 # A line of the file's content only when it would change: keeps timestamps.
 write_if_changed()	# FILE, content on stdin
 {

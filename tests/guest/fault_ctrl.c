@@ -43,7 +43,7 @@ static void escalates(const char *node, enum way way, const char *fault,
 		      const char *step, const char *why)
 {
 	unsigned int resets = ctrl_generation();
-	struct neighbour n;
+	struct busy_neighbour n;
 	struct batch b;
 
 	diag("%s: %s, %s", fault, node, way_names[way]);
@@ -80,7 +80,7 @@ static void fatal_status(const char *node, enum way way)
 static void close_fails(const char *fault, const char *why)
 {
 	unsigned int resets = ctrl_generation();
-	struct neighbour n;
+	struct busy_neighbour n;
 	struct batch b;
 
 	diag("close: %s", fault);
@@ -155,7 +155,7 @@ static int identify(unsigned int timeout_ms)
 static void stuck_identify(void)
 {
 	unsigned int resets = ctrl_generation();
-	struct neighbour n[2];
+	struct busy_neighbour n[2];
 
 	neighbour_start(&n[0], POLL_NODE, 0);
 	neighbour_start(&n[1], OTHER, 4096);
@@ -278,7 +278,7 @@ static void dies(const char *what, const char *arm, const char *also,
 static void not_disabled(void)
 {
 	unsigned int resets = ctrl_generation();
-	struct neighbour n;
+	struct busy_neighbour n;
 
 	neighbour_start(&n, IRQ_NODE, 0);
 	neighbour_goes_on(&n);

@@ -43,7 +43,7 @@ static void lost_one(const char *fault, const char *node, const char *other,
 		     enum way way)
 {
 	unsigned int before, resets = ctrl_generation();
-	struct neighbour n;
+	struct busy_neighbour n;
 	struct batch b;
 	uint64_t begun;
 

@@ -372,7 +372,7 @@ unsigned int batch_generation(const struct batch *b)
 
 /* ---- a neighbour ----------------------------------------------------------- */
 
-static bool ended_well(struct neighbour *n, int res)
+static bool ended_well(struct busy_neighbour *n, int res)
 {
 	if (!res)
 		n->done++;
@@ -385,7 +385,7 @@ static bool ended_well(struct neighbour *n, int res)
 
 static void *verified_io(void *arg)
 {
-	struct neighbour *n = arg;
+	struct busy_neighbour *n = arg;
 	size_t len = NLB * n->q.g.lba_size;
 	char *buf = buffer_new(len);
 	uint64_t seed = n->base;
@@ -410,14 +410,14 @@ static void *verified_io(void *arg)
 	return NULL;
 }
 
-void neighbour_start(struct neighbour *n, const char *node, uint64_t base)
+void neighbour_start(struct busy_neighbour *n, const char *node, uint64_t base)
 {
-	*n = (struct neighbour){ .node = node, .base = base };
+	*n = (struct busy_neighbour){ .node = node, .base = base };
 	n->q = queue_open(node, O_RDWR);
 	pthread_create(&n->thread, NULL, verified_io, n);
 }
 
-bool neighbour_goes_on(struct neighbour *n)
+bool neighbour_goes_on(struct busy_neighbour *n)
 {
 	unsigned long before = n->done;
 	uint64_t end = now_ms() + 30000;
@@ -427,7 +427,7 @@ bool neighbour_goes_on(struct neighbour *n)
 	return n->done >= before + 4;
 }
 
-bool neighbour_end(struct neighbour *n)
+bool neighbour_end(struct busy_neighbour *n)
 {
 	bool good = neighbour_goes_on(n);
 

@@ -67,7 +67,7 @@ bool batch_resync(struct batch *b);
 bool batch_works(struct batch *b);
 unsigned int batch_generation(const struct batch *b);
 
-struct neighbour {
+struct busy_neighbour {
 	const char *node;
 	uint64_t base;
 	struct queue q;
@@ -77,11 +77,11 @@ struct neighbour {
 	const char *volatile wrong;
 };
 
-void neighbour_start(struct neighbour *n, const char *node, uint64_t base);
+void neighbour_start(struct busy_neighbour *n, const char *node, uint64_t base);
 /* Joins; it has got something done since @before, and nothing was wrong. */
-bool neighbour_end(struct neighbour *n);
+bool neighbour_end(struct busy_neighbour *n);
 /* It gets more done from here. */
-bool neighbour_goes_on(struct neighbour *n);
+bool neighbour_goes_on(struct busy_neighbour *n);
 
 unsigned int ctrl_generation(void);
 /* Until the controller is live or dead, at most @ms; whether it is @state. */

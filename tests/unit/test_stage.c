@@ -116,7 +116,7 @@ static void buffer_indices_are_checked(void **state)
 static void buffer_indices_are_masked(void **state)
 {
 	struct nvq_staged s;
-	__le64 w[8], sqe[8];
+	__le64 w[8], sqe[8] = { 0 };
 
 	(void)state;
 	m.ctx.buf_mask = 5;
