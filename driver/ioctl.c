@@ -272,6 +272,15 @@ static long resync(struct nvq_queue *q)
 	return READ_ONCE(q->native) ? nvq_native_resync(q) : -EINVAL;
 }
 
+static long drop(struct nvq_queue *q, void __user *arg)
+{
+	u32 index;
+
+	if (get_user(index, (u32 __user *)arg))
+		return -EFAULT;
+	return READ_ONCE(q->native) ? nvq_native_drop(q, index) : -EINVAL;
+}
+
 static noinline long other_ioctl(struct nvq_queue *q, struct file *file,
 				 unsigned int op, unsigned long arg)
 {
@@ -308,6 +317,8 @@ static noinline long other_ioctl(struct nvq_queue *q, struct file *file,
 		return unregister_buf(q, p);
 	case NVQ_IOC_RESYNC:
 		return resync(q);
+	case NVQ_IOC_DROP:
+		return drop(q, p);
 	case NVME_IOCTL_SUBMIT_IO:
 		return submit_io(q, file, p);
 	case NVME_IOCTL_IO_CMD:

@@ -603,6 +603,32 @@ static int resync_begin(struct nvq_queue *q)
 	return 1;
 }
 
+/*
+ * Passes over the staged command @index, if it is the next in turn.  Under the
+ * lock that takes commands: user space cannot move the ones behind it up while
+ * somebody may be taking them.
+ */
+int nvq_native_drop(struct nvq_queue *q, u32 index)
+{
+	struct nvq_native *n = q->native;
+	int err = 0;
+	u32 staged;
+
+	spin_lock_irq(&q->lock);
+	staged = READ_ONCE(n->upage->sq_tail) - n->sq_head;
+	if (index != n->sq_head) {
+		err = -EAGAIN;
+	} else if (!staged || staged > n->stage_mask + 1) {
+		err = -EINVAL;
+	} else {
+		n->sq_head++;
+		WRITE_ONCE(q->kpage->dropped, ++n->dropped);
+		native_publish(q, 0);
+	}
+	spin_unlock_irq(&q->lock);
+	return err;
+}
+
 int nvq_native_resync(struct nvq_queue *q)
 {
 	int err;

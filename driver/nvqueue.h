@@ -332,6 +332,7 @@ int nvq_native_wait_sync(struct nvq_queue *q, u32 want, u32 timeout_ms);
 int nvq_native_wait_uring(struct nvq_queue *q, u32 want, u32 timeout_ms,
 			  struct io_uring_cmd *cmd);
 int nvq_native_resync(struct nvq_queue *q);
+int nvq_native_drop(struct nvq_queue *q, u32 index);
 void nvq_native_irq(struct nvq_queue *q);
 
 int nvq_buf_register(struct nvq_queue *q, struct nvq_register *reg);

@@ -42,14 +42,20 @@ static void keep(struct nvqueue_job *job, struct io_u *io_u)
 	job->kept[job->nr_kept++] = io_u;
 }
 
-/* The oldest staged command will not be accepted. */
+/*
+ * The oldest staged command will not be accepted.  Unless it has been, by a
+ * submission that was under way when it was refused: then it will complete.
+ */
 static void fail_first(struct thread_data *td, struct nvqueue_file *nf, int err)
 {
 	struct nvqueue_job *job = td->io_ops_data;
 	struct io_u *io_u = job->io_us[le16toh(nvq_native_first(&nf->n)->cid)];
 
+	if (nvq_native_drop(&nf->n)) {
+		nvq_native_accepted(&nf->n);
+		return;
+	}
 	nvqueue_failed(td, io_u, err);
-	nvq_native_drop(&nf->n);
 	keep(job, io_u);
 }
 

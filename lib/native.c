@@ -203,15 +203,22 @@ struct nvq_sqe *nvq_native_first(const struct nvq_native *n)
 	return nvq_native_staged(n) ? &n->sq[n->sq_sent & n->sq_mask] : NULL;
 }
 
-void nvq_native_drop(struct nvq_native *n)
+int nvq_native_drop(struct nvq_native *n)
 {
-	uint32_t i;
+	uint32_t first = n->sq_sent;
 
 	if (!nvq_native_staged(n))
-		return;
-	for (i = n->sq_sent; i + 1 != n->sq_tail; i++)
-		n->sq[i & n->sq_mask] = n->sq[(i + 1) & n->sq_mask];
-	n->sq_tail--;
+		return -EINVAL;
+	if (n->readonly) {
+		/* nobody but us takes what is in our own memory */
+		n->sq_sent++;
+		return 0;
+	}
+	nvq_native_publish(n);
+	if (ioctl(n->fd, NVQ_IOC_DROP, &first))
+		return -errno;
+	n->sq_sent++;
+	return 0;
 }
 
 /* ---- Submission by ioctl ----------------------------------------------------- */
@@ -504,6 +511,23 @@ int nvq_native_ring_enter(struct nvq_native_ring *r)
 		return ret;
 	r->sq_sent += ret;
 	return told(r);
+}
+
+int nvq_native_ring_refused(const struct nvq_native_ring *r, unsigned int i,
+			    int err)
+{
+	switch (err) {
+	case -EINVAL:
+	case -EACCES:
+	case -EOPNOTSUPP:
+	case -EBUSY:
+	case -ENOSPC:
+		/* of a command: the kernel page has what stops the next one */
+		return __atomic_load_n(&r->queues[i]->kpage->submit_error,
+				       __ATOMIC_ACQUIRE);
+	default:
+		return err;
+	}
 }
 
 int nvq_native_ring_wait(struct nvq_native_ring *r, unsigned int i,

@@ -177,8 +177,13 @@ static inline struct nvq_sqe *nvq_stage_any(struct nvq_native *n, uint16_t cid,
  */
 struct nvq_sqe *nvq_native_first(const struct nvq_native *n);
 
-/* nvq_native_drop() - take that one back; the others move up. */
-void nvq_native_drop(struct nvq_native *n);
+/*
+ * nvq_native_drop() - pass over that one; those staged after it stay as they are.
+ * Returns 0; -EAGAIN: it has been accepted after all, by a submission that was
+ * still under way (SQPOLL, a worker of io_uring), and nvq_native_accepted() will
+ * say so; -EINVAL: nothing is staged.
+ */
+int nvq_native_drop(struct nvq_native *n);
 
 /* ---- Submission by ioctl --------------------------------------------------- */
 
@@ -417,6 +422,14 @@ static inline uint32_t nvq_native_accepted(struct nvq_native *n)
 	return nr;
 }
 
+/*
+ * nvq_native_ring_refused() - which of the two an error that
+ * nvq_native_ring_enter() returned is: what stops the @i-th queue now (returned as
+ * it is), or the end of an earlier call that others have overtaken since (0).
+ */
+int nvq_native_ring_refused(const struct nvq_native_ring *r, unsigned int i,
+			    int err);
+
 /* nvq_native_ring_submit() - one queue's batch; returns as nvq_native_submit()
  * does, with SQPOLL 0 when nothing has been accepted yet. */
 static inline int nvq_native_ring_submit(struct nvq_native_ring *r,
@@ -428,7 +441,9 @@ static inline int nvq_native_ring_submit(struct nvq_native_ring *r,
 	nvq_native_ring_queue(r, i);
 	ret = nvq_native_ring_enter(r);
 	nr = nvq_native_accepted(r->queues[i]);
-	return nr ? (int)nr : ret;
+	if (__builtin_expect(nr != 0, true))
+		return nr;
+	return ret ? nvq_native_ring_refused(r, i, ret) : 0;
 }
 
 #ifdef __cplusplus

@@ -159,7 +159,7 @@ struct nvq_kpage {
 	__u64 submitted;	/* commands accepted since open */
 	__s32 submit_error;	/* native: what stopped the last SUBMIT, or 0 */
 	__u32 pad;
-	__u64 dropped;		/* native: staged commands a RESYNC dropped */
+	__u64 dropped;		/* native: staged commands dropped by RESYNC or DROP */
 	/* statistics from here, the same numbers as in sysfs */
 	__u64 sq_doorbells;	/* MMIO writes to the SQ tail doorbell */
 	__u64 cq_doorbells;	/* MMIO writes to the CQ head doorbell */
@@ -301,6 +301,15 @@ struct nvq_register {
  * EINVAL on a file that is not native.
  */
 #define NVQ_IOC_RESYNC		_IO(NVQ_IOC_MAGIC, 6)
+/*
+ * A __u32: the free running index of a staged command that is not to be taken any
+ * more, which must be the next one in turn: the one that a submission was refused
+ * for.  0: it is passed over, kpage.sq_head is beyond it, and kpage.dropped counts
+ * it.  EAGAIN: it is not the next one, a submission that was still under way (of
+ * another thread, a worker of io_uring, SQPOLL) has taken it.  EINVAL on a file that
+ * is not native, or if nothing is staged.
+ */
+#define NVQ_IOC_DROP		_IOW(NVQ_IOC_MAGIC, 7, __u32)
 
 /* io_uring: a struct nvq_submit in the SQE's command area */
 #define NVQ_URING_SUBMIT	_IOW(NVQ_IOC_MAGIC, 2, struct nvq_submit)

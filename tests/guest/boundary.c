@@ -178,6 +178,43 @@ static void heads_and_tails(void)
 	world_end(&w);
 }
 
+static int drop(struct world *w, uint32_t index)
+{
+	return ioctl(w->n.q.fd, NVQ_IOC_DROP, &index) ? -errno : 0;
+}
+
+static void drops(void)
+{
+	struct world w = world_new(device);
+	uint32_t head = w.n.k->sq_head;
+	uint64_t before = w.n.k->dropped;
+	struct nvq_sqe s = read_at(&w, 0, 1);
+	uint16_t cid = 0;
+
+	is(drop(&w, head), -EINVAL, "drop: nothing is staged");
+	s.opcode = 0xff;
+	native_stage(&w.n, &s);
+	s.opcode = OP_READ;
+	s.cid = 5;
+	native_stage(&w.n, &s);
+	is(drop(&w, head + 1), -EAGAIN, "drop: not the next in turn");
+	is(drop(&w, head - 1), -EAGAIN, "drop: one that was taken");
+	is(drop(&w, head + 0x80000000u), -EAGAIN, "drop: nowhere near");
+	is(native_submit(&w.n), -EOPNOTSUPP, "the first is refused");
+	is(drop(&w, head), 0, "drop: the next in turn");
+	is(drop(&w, head), -EAGAIN, "drop: it once more");
+	is(w.n.k->dropped - before, 1, "one is counted");
+	is(native_submit(&w.n), 1, "the one behind it goes on");
+	is(native_reap(&w.n, &cid, 5000), 0, "and completes");
+	is(cid, 5, "under its id");
+	w.n.u->sq_tail = w.n.tail + w.n.mask + 2;
+	is(drop(&w, head + 2), -EINVAL, "drop: the tail is nonsense");
+	w.n.u->sq_tail = w.n.tail;
+	is(ioctl(w.n.q.fd, NVQ_IOC_DROP, NULL) ? -errno : 0, -EFAULT,
+	   "drop: an index from where nothing is mapped");
+	world_end(&w);
+}
+
 /* Fills the queue without reading: depth - 1 go in, then ENOSPC. */
 static void full_queue(void)
 {
@@ -566,6 +603,7 @@ int main(int argc, char **argv)
 	opcodes_and_fields();
 	command_ids();
 	heads_and_tails();
+	drops();
 	full_queue();
 	wraps();
 	ok(neighbour_is_well(&neighbour), "neighbour unharmed: ids, heads and tails");

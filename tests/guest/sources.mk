@@ -4,7 +4,8 @@
 # with libnvq.  Add a name to the list; `make` builds them, tests/guest/run runs
 # the suites (tests/guest/*.test) that run them.
 nvq_guest_programs = \
-	tests/guest/copy
+	tests/guest/copy \
+	tests/guest/drop
 
 # rings.test; they and those below share queue.c
 nvq_guest_programs += \

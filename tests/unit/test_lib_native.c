@@ -102,6 +102,19 @@ static int fake_resync(void)
 	return 0;
 }
 
+static int fake_drop(const void *arg)
+{
+	uint32_t index;
+
+	memcpy(&index, arg, sizeof(index));
+	if (index != k.head) {
+		errno = EAGAIN;
+		return -1;
+	}
+	kpage.sq_head = ++k.head;
+	return 0;
+}
+
 int __wrap_ioctl(int fd, unsigned long op, ...);
 int __wrap_fcntl(int fd, int op, ...);
 int __wrap_fcntl64(int fd, int op, ...);
@@ -145,6 +158,8 @@ int __wrap_ioctl(int fd, unsigned long op, ...)
 		return 0;
 	case NVQ_IOC_RESYNC:
 		return fake_resync();
+	case NVQ_IOC_DROP:
+		return fake_drop(arg);
 	}
 	fail_msg("ioctl %#lx", op);
 	return -1;
@@ -372,7 +387,7 @@ static void a_part_taken_leaves_the_rest_staged(void **state)
 	assert_int_equal(le16toh(k.sqe[4].cid), 4);
 }
 
-static void a_dropped_command_is_gone_and_the_rest_move_up(void **state)
+static void a_dropped_command_is_passed_over(void **state)
 {
 	unsigned int i;
 
@@ -385,19 +400,47 @@ static void a_dropped_command_is_gone_and_the_rest_move_up(void **state)
 	k.fail = EINVAL;
 	assert_int_equal(nvq_native_submit(&n), -EINVAL);
 	assert_int_equal(le16toh(nvq_native_first(&n)->cid), 10);
-	nvq_native_drop(&n);
+	assert_int_equal(nvq_native_drop(&n), 0);
 	assert_int_equal(nvq_native_staged(&n), 4);
 	assert_int_equal(nvq_native_submit(&n), 4);
-	/* the tail went back, too */
-	assert_int_equal(upage.sq_tail, 9);
+	assert_int_equal(upage.sq_tail, 10);
 	assert_int_equal(k.nr, 4);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(le16toh(k.sqe[i].cid), 11 + i);
-	nvq_native_drop(&n);
+	k.calls = 0;
+	assert_int_equal(nvq_native_drop(&n), -EINVAL);
+	assert_int_equal(k.calls, 0);
 	assert_int_equal(nvq_native_staged(&n), 0);
+	/* the kernel is told of one that it has not seen staged */
 	stage(20, 1);
-	nvq_native_drop(&n);
+	assert_int_equal(nvq_native_drop(&n), 0);
+	assert_int_equal(upage.sq_tail, 11);
 	assert_int_equal(nvq_native_staged(&n), 0);
+}
+
+static void a_command_accepted_meanwhile_is_not_dropped(void **state)
+{
+	(void)state;
+	stage(0, 3);
+	nvq_native_publish(&n);
+	k.head = kpage.sq_head = 2;
+	assert_int_equal(nvq_native_drop(&n), -EAGAIN);
+	assert_int_equal(nvq_native_accepted(&n), 2);
+	assert_int_equal(le16toh(nvq_native_first(&n)->cid), 2);
+	assert_int_equal(nvq_native_drop(&n), 0);
+	assert_null(nvq_native_first(&n));
+}
+
+static void a_readonly_descriptor_drops_by_itself(void **state)
+{
+	(void)state;
+	stage(0, 2);
+	k.calls = 0;
+	assert_int_equal(nvq_native_drop(&n), 0);
+	assert_int_equal(k.calls, 0);
+	assert_int_equal(le16toh(nvq_native_first(&n)->cid), 1);
+	assert_int_equal(nvq_native_drop(&n), 0);
+	assert_int_equal(nvq_native_drop(&n), -EINVAL);
 }
 
 static void accepted_says_each_command_once(void **state)
@@ -739,7 +782,9 @@ int main(void)
 		test(counters_pass_the_end_of_their_32_bits),
 		test(a_batch_is_one_call_and_seen_by_its_tail),
 		test(a_part_taken_leaves_the_rest_staged),
-		test(a_dropped_command_is_gone_and_the_rest_move_up),
+		test(a_dropped_command_is_passed_over),
+		test(a_command_accepted_meanwhile_is_not_dropped),
+		ro(a_readonly_descriptor_drops_by_itself),
 		test(accepted_says_each_command_once),
 		test(a_submission_that_waits_says_how_long_and_for_what),
 		test(completions_are_read_once_and_in_order_over_the_wrap),
