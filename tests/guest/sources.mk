@@ -40,4 +40,5 @@ nvq_guest_programs += \
 
 # resync.test
 nvq_guest_programs += \
-	tests/guest/resync
+	tests/guest/resync \
+	tests/guest/stuck
