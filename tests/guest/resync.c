@@ -194,6 +194,34 @@ static void ids_stay_taken(void)
 	world_end(&w);
 }
 
+/* Claims to have read what the slow drive has not even begun. */
+static void head_ahead(void)
+{
+	struct world w = world_new(slow);
+	unsigned int depth = w.n.q.g.depth, i, taken = 0;
+	struct nvq_sqe s;
+	int ret = 0;
+
+	for (i = 0; i < depth; i++) {
+		s = read_of(&w, i);
+		native_stage(&w.n, &s);
+	}
+	w.n.u->cq_head = 12345;
+	for (i = 0; i < 10 && ret >= 0; i++) {
+		ret = native_submit(&w.n);
+		if (ret > 0)
+			taken += ret;
+	}
+	is(taken, depth - 1,
+	   "no more than both rings hold, whatever is said to be read");
+	is(ret, -ENOSPC, "then ENOSPC");
+	w.n.u->cq_head = 0;
+	native_drop(&w.n);
+	is(native_reap(&w.n, NULL, 2 * latency), 0, "the first comes");
+	is(world_drain(&w, taken - 1), taken - 1, "and all the others");
+	world_end(&w);
+}
+
 struct waiter {
 	struct native *n;
 	int ret;
@@ -315,6 +343,7 @@ int main(int argc, char **argv)
 	over_a_reset();
 	over_a_format();
 	ids_stay_taken();
+	head_ahead();
 	waits();
 	wait_ends_by_reset();
 	times_out();

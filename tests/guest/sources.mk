@@ -46,4 +46,5 @@ nvq_guest_programs += \
 
 # resync.test
 nvq_guest_programs += \
-	tests/guest/resync
+	tests/guest/resync \
+	tests/guest/stuck
