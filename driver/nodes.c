@@ -21,16 +21,20 @@ static dev_t nvq_base;
 static struct class *nvq_class;
 static DEFINE_IDA(nvq_minors);
 static DEFINE_IDA(nvq_instances);
+/* the last controller is released */
+static DECLARE_WAIT_QUEUE_HEAD(nvq_gone);
 
 static void ctrl_release(struct device *dev)
 {
 	struct nvq_ctrl *ctrl = container_of(dev, struct nvq_ctrl, dev);
+	u32 instance = ctrl->instance;
 
-	ida_free(&nvq_instances, ctrl->instance);
 	kvfree(ctrl->ns_list);
 	kfree(ctrl->queues);
 	pci_dev_put(ctrl->pdev);
 	kfree(ctrl);
+	ida_free(&nvq_instances, instance);
+	wake_up_all(&nvq_gone);
 }
 
 static void queue_release(struct device *dev)
@@ -73,8 +77,11 @@ struct nvq_ctrl *nvq_ctrl_new(struct pci_dev *pdev)
 	ctrl->dev.release = ctrl_release;
 	ctrl->dev.groups = nvq_ctrl_groups;
 	dev_set_drvdata(&ctrl->dev, ctrl);
-	dev_set_name(&ctrl->dev, "nvq%u", ctrl->instance);
 	nvq_fault_init(ctrl);
+	if (dev_set_name(&ctrl->dev, "nvq%u", ctrl->instance)) {
+		put_device(&ctrl->dev);
+		return NULL;
+	}
 	return ctrl;
 }
 
@@ -103,7 +110,11 @@ static struct nvq_queue *queue_new(struct nvq_ctrl *ctrl,
 	q->dev.release = queue_release;
 	q->dev.groups = nvq_queue_groups;
 	dev_set_drvdata(&q->dev, q);
-	dev_set_name(&q->dev, "nvq%u%s%u", ctrl->instance, set->name, index);
+	if (dev_set_name(&q->dev, "nvq%u%s%u", ctrl->instance, set->name,
+			 index)) {
+		put_device(&q->dev);
+		return NULL;
+	}
 	return q;
 }
 
@@ -198,8 +209,13 @@ int nvq_nodes_init(void)
 	return 0;
 }
 
+/*
+ * The release functions are ours, and the last reference need not be a file's,
+ * which holds the module (queue.c, unplug()).
+ */
 void nvq_nodes_exit(void)
 {
+	wait_event(nvq_gone, ida_is_empty(&nvq_instances));
 	class_destroy(nvq_class);
 	unregister_chrdev_region(nvq_base, NVQ_MINORS);
 	ida_destroy(&nvq_minors);

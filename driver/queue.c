@@ -195,12 +195,13 @@ static void unplug(struct blk_plug_cb *cb, bool from_schedule)
 	struct nvq_queue *q = cb->data;
 
 	queue_kick(q);
+	kfree(cb);
 	/*
 	 * A reset may have ended every command between, so that the file is
-	 * gone already: the plug has its own reference.
+	 * gone already: the plug has its own reference.  Last of all, as the
+	 * module may go with it.
 	 */
 	put_device(&q->dev);
-	kfree(cb);
 }
 
 /* True if somebody will kick later; before q->lock, as it allocates. */
