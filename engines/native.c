@@ -580,8 +580,9 @@ void nvqueue_native_stats(const struct thread_data *td)
 
 	for (i = 0; i < job->nr_files; i++)
 		calls += job->files[i]->n.stats.submit_calls;
-	log_info("nvqueue: %s: %s: %llu commands, %llu calls to submit, %llu to wait, 0 to reap\n",
+	log_info("nvqueue: %s: %s: %llu commands, %llu calls to submit, %llu to wait, 0 to reap, %llu to wake the kernel's thread\n",
 		 td->o.name, job->nr_files ? job->files[0]->q.name : "no queue",
 		 (unsigned long long)job->submitted, calls,
-		 (unsigned long long)job->waits);
+		 (unsigned long long)job->waits,
+		 (unsigned long long)job->nring.stats.wakeups);
 }

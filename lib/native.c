@@ -483,7 +483,7 @@ static int enter_thread(struct nvq_native_ring *r)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(r->uring.sq.kflags, __ATOMIC_RELAXED) &
 	    IORING_SQ_NEED_WAKEUP) {
-		r->stats.calls++;
+		r->stats.wakeups++;
 		io_uring_enter(r->enter_fd, 0, 0,
 			       r->enter_flags | IORING_ENTER_SQ_WAKEUP, NULL);
 	}

@@ -343,7 +343,8 @@ struct nvq_native_ring_options {
 
 struct nvq_native_ring_stats {
 	uint64_t batches;	/* handed over */
-	uint64_t calls;		/* io_uring_enter() */
+	uint64_t calls;		/* io_uring_enter(), but for */
+	uint64_t wakeups;	/* SQPOLL: those that woke the idle thread */
 };
 
 /*

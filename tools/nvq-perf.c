@@ -78,7 +78,7 @@ struct worker {
 	size_t mem_bytes, stride;
 	uint64_t seed;
 	/* results */
-	uint64_t ios, ns, empty, failed, calls, submitted, reap_calls,
+	uint64_t ios, ns, empty, failed, calls, wakeups, submitted, reap_calls,
 		reap_empty;
 	double look_ns;		/* of a look that finds nothing */
 	int first_res;
@@ -206,6 +206,7 @@ static void run_native(struct worker *w)
 		w->calls += f->n.stats.submit_calls + f->n.stats.wait_calls;
 	}
 	w->calls += w->nring.stats.calls;
+	w->wakeups = w->nring.stats.wakeups;
 }
 
 static double look_native(struct file *f)
@@ -465,7 +466,7 @@ static void sum_counters(const struct worker *workers, uint64_t *sq, uint64_t *c
 static int tell(const struct worker *workers)
 {
 	uint64_t ios = 0, empty = 0, calls = 0, failed = 0, sq, cq, done;
-	uint64_t reap_empty = 0;
+	uint64_t reap_empty = 0, wakeups = 0;
 	double iops = 0, ns = 0, wait = 0;
 	unsigned int i;
 
@@ -476,6 +477,7 @@ static int tell(const struct worker *workers)
 		ns += w->ns;
 		empty += w->empty;
 		calls += w->calls;
+		wakeups += w->wakeups;
 		failed += w->failed;
 		reap_empty += w->reap_empty;
 		wait += w->empty * w->look_ns;
@@ -492,9 +494,9 @@ static int tell(const struct worker *workers)
 	       o.nr_files);
 	printf("IOPS=%.0f ns/IO=%.1f waiting=%.1f net=%.1f\n", iops, ns / ios,
 	       wait / ios, (ns - wait) / ios);
-	printf("ios=%llu failed=%llu calls=%llu IOS/call=%.1f empty_looks=%llu reaps_for_nothing=%llu doorbells/IO=%.4f (sq %llu cq %llu)\n",
+	printf("ios=%llu failed=%llu calls=%llu wakeups=%llu IOS/call=%.1f empty_looks=%llu reaps_for_nothing=%llu doorbells/IO=%.4f (sq %llu cq %llu)\n",
 	       (unsigned long long)ios, (unsigned long long)failed,
-	       (unsigned long long)calls,
+	       (unsigned long long)calls, (unsigned long long)wakeups,
 	       calls ? (double)done / calls : 0, (unsigned long long)empty,
 	       (unsigned long long)reap_empty, (double)(sq + cq) / done,
 	       (unsigned long long)sq, (unsigned long long)cq);
