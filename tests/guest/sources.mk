@@ -35,6 +35,10 @@ nvq_guest_programs += \
 	tests/guest/fault_ctrl \
 	tests/guest/fault_queue
 
+# nomem.test
+nvq_guest_programs += \
+	tests/guest/nomem
+
 # formats.test
 nvq_guest_programs += \
 	tests/guest/formats
