@@ -16,7 +16,7 @@
  *
  *	native.c, stage.h  SUBMIT: staged commands -> SQ entries (stage.h is pure)
  *	buffer.c           registered buffers
- *	native_wait.c      waiting for completions
+ *	native_wait.c      waiting for completions; native_stop.c: when things stop
  *
  * and around them: pci.c (probe, remove), ctrl.c (bring-up), admin.c (admin
  * queue), ns.c (namespaces and the watch on their format), life.c (a queue from

@@ -22,6 +22,7 @@ nvq_driver_c = \
 	ns.c \
 	nodes.c \
 	native.c \
+	native_stop.c \
 	native_wait.c \
 	buffer.c
 # with --enable-fault-points only
