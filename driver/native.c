@@ -226,6 +226,16 @@ u32 nvq_native_harvest(struct nvq_queue *q)
 	return harvest(q);
 }
 
+/* Under q->lock: @nr entries that were read go back to the controller. */
+static noinline void give_back(struct nvq_queue *q, u32 nr)
+{
+	struct nvq_native *n = q->native;
+
+	n->acked += nr;
+	n->cq_ack = nvq_cq_index_add(&q->ring, n->cq_ack, nr);
+	nvq_ring_ack_to(&q->ring, n->cq_ack);
+}
+
 /*
  * Under q->lock: gives read entries back.  A doorbell each time would double
  * the doorbells, so it waits until half of the CQ is at stake, or until the
@@ -236,11 +246,8 @@ static __always_inline void native_ack(struct nvq_queue *q, bool needed)
 	struct nvq_native *n = q->native;
 	u32 nr = n->consumed - n->acked;
 
-	if (!nr || (!needed && nr < q->ring.depth / 2U))
-		return;
-	n->acked += nr;
-	n->cq_ack = nvq_cq_index_add(&q->ring, n->cq_ack, nr);
-	nvq_ring_ack_to(&q->ring, n->cq_ack);
+	if (unlikely(nr && (needed || nr >= q->ring.depth / 2U)))
+		give_back(q, nr);
 }
 
 /* --------------------------------------------------------------- submission */
@@ -307,7 +314,7 @@ native_take_run(struct nvq_native *n, const __le64 *entry,
 }
 
 /* Under q->lock: how many commands both rings have room for. */
-static u32 native_room(struct nvq_queue *q, u32 want)
+static __always_inline u32 native_room(struct nvq_queue *q, u32 want)
 {
 	struct nvq_native *n = q->native;
 	u32 limit = q->ring.depth - 1;
@@ -316,7 +323,7 @@ static u32 native_room(struct nvq_queue *q, u32 want)
 	 * A command holds its SQ entry at most until its CQE, and needs room
 	 * for that until the entry is given back: one bound for both.
 	 */
-	if (n->sent - n->acked + want > limit)
+	if (unlikely(n->sent - n->acked + want > limit))
 		native_ack(q, true);
 	return limit - (n->sent - n->acked);
 }
