@@ -476,11 +476,14 @@ int nvq_native_submit_from(struct nvq_queue *q,
 	b.base = copy;
 	spin_lock_irq(&q->lock);
 	native_set_writable(n, writable);
+	/*
+	 * Where SUBMIT, RESYNC and poll(2) look for it: there is no mapping.  Of a
+	 * queue that takes nothing, too, or nobody could say that all was read.
+	 */
+	WRITE_ONCE(n->upage->cq_head, from->cq_head);
 	t.err = native_check(q);
 	if (!t.err) {
 		nvq_native_harvest(q);
-		/* where SUBMIT and poll(2) look for it: there is no mapping */
-		WRITE_ONCE(n->upage->cq_head, from->cq_head);
 		nvq_native_consume(n, from->cq_head);
 		native_ack(q, false);
 		t = native_take_batch(q, &b);

@@ -252,7 +252,8 @@ struct nvq_submit {	/* NVQ_IOC_SUBMIT: NULL means all zeroes */
 
 /*
  * NVQ_IOC_SUBMIT_FROM: the same from the caller's memory, for who cannot map a
- * writable ring (a read-only descriptor).  cq_head is passed here.
+ * writable ring (a read-only descriptor).  cq_head is passed here, and counts even
+ * where the call fails with ESTALE: NVQ_IOC_RESYNC asks for it.
  */
 struct nvq_submit_from {
 	__u64 sqes;		/* struct nvq_sqe [nr] */
