@@ -449,6 +449,9 @@ int nvq_native_submit(struct nvq_queue *q, u32 max, bool writable,
 			total += ret;
 		if (likely(!more && ret != -EAGAIN))
 			return total ? total : ret;
+		/* who stages more meanwhile must not keep us here for ever */
+		if (total > (int)q->native->stage_mask)
+			return total;
 		if (ret != -EAGAIN)
 			continue;
 		if (total || nonblock)
