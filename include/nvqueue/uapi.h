@@ -237,6 +237,7 @@ struct nvq_sqe {
  *		write to a buffer registered read-only
  *	EOPNOTSUPP an opcode the table does not list
  *	ESTALE	state STALE or RESYNC		ENODEV	dead
+ *	ETIMEDOUT a recovery or format change outlasts the I/O time-out
  *
  * @wait: complete only when so many unread completions are there (clamped to
  * what is in flight), at the latest when the queue stops or after timeout_ms

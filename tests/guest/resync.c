@@ -148,6 +148,43 @@ static void readonly_over_a_reset(void)
 	buffer_free(buf, PAGE);
 }
 
+static volatile bool stop;
+
+/* Returns how many calls said what none may, having found resets under way. */
+static void *submit_from_on_and_on(void *arg)
+{
+	struct nvq_submit_from f = { 0 };
+	int fd = *(int *)arg;
+	intptr_t odd = 0;
+
+	while (!stop) {
+		if (ioctl(fd, NVQ_IOC_SUBMIT_FROM, &f) >= 0)
+			continue;
+		odd += errno != ESTALE;
+		if (ioctl(fd, NVQ_IOC_RESYNC))
+			odd += errno != EBUSY;
+	}
+	return (void *)odd;
+}
+
+static void submit_from_beside_resets(void)
+{
+	struct world w = world_new(device);
+	pthread_t t;
+	unsigned int i;
+	void *odd;
+
+	stop = false;
+	pthread_create(&t, NULL, submit_from_on_and_on, &w.n.q.fd);
+	for (i = 0; i < 5; i++)
+		reset(&w);
+	stop = true;
+	pthread_join(t, &odd);
+	is((intptr_t)odd, 0,
+	   "SUBMIT_FROM and RESYNC beside resets wait, or are ESTALE");
+	world_end(&w);
+}
+
 /* ---- a changed format ----------------------------------------------------------- */
 
 static int format(const struct world *w, unsigned int lbaf)
@@ -371,6 +408,7 @@ int main(int argc, char **argv)
 	counters();
 	over_a_reset();
 	readonly_over_a_reset();
+	submit_from_beside_resets();
 	over_a_format();
 	ids_stay_taken();
 	head_ahead();
