@@ -281,34 +281,51 @@ static long drop(struct nvq_queue *q, void __user *arg)
 	return READ_ONCE(q->native) ? nvq_native_drop(q, index) : -EINVAL;
 }
 
+static int ask_once(struct nvq_queue *q, unsigned int op, void __user *arg)
+{
+	switch (op) {
+	case NVQ_IOC_GEOMETRY:
+		return geometry(q, arg);
+	case NVQ_IOC_SELECT_NS:
+		return select_ns(q, arg);
+	default:
+		return identify(q, arg, op == NVME_IOCTL_ADMIN64_CMD);
+	}
+}
+
+/*
+ * Calls that ask the controller: a reset that is on is waited out, and one that
+ * comes between, which turns away or ends what they ask, is not their affair.
+ */
+static int ask(struct nvq_queue *q, unsigned int op, void __user *arg)
+{
+	u32 then;
+	int err;
+
+	do {
+		err = nvq_ctrl_wait_live(q->ctrl);
+		if (err)
+			return err;
+		then = READ_ONCE(q->ctrl->generation);
+		err = ask_once(q, op, arg);
+	} while (err && nvq_ctrl_was_reset(q->ctrl, then));
+	return err;
+}
+
 static noinline long other_ioctl(struct nvq_queue *q, struct file *file,
 				 unsigned int op, unsigned long arg)
 {
 	void __user *p = (void __user *)arg;
-	int err;
 
 	switch (op) {
 	case NVQ_IOC_GEOMETRY:
 	case NVQ_IOC_SELECT_NS:
 	case NVME_IOCTL_ADMIN_CMD:
 	case NVME_IOCTL_ADMIN64_CMD:
-		/* These ask the controller; a reset may be on. */
-		err = nvq_ctrl_wait_live(q->ctrl);
-		if (err)
-			return err;
-	}
-	switch (op) {
-	case NVQ_IOC_GEOMETRY:
-		return geometry(q, p);
-	case NVQ_IOC_SELECT_NS:
-		return select_ns(q, p);
+		return ask(q, op, p);
 	case NVME_IOCTL_ID:
 		force_successful_syscall_return();
 		return READ_ONCE(q->ns.nsid);
-	case NVME_IOCTL_ADMIN_CMD:
-		return identify(q, p, false);
-	case NVME_IOCTL_ADMIN64_CMD:
-		return identify(q, p, true);
 	case NVQ_IOC_SUBMIT_FROM:
 		return submit_from(q, file, p);
 	case NVQ_IOC_REGISTER:

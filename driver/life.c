@@ -200,7 +200,7 @@ static int queue_open_locked(struct nvq_queue *q)
 }
 
 /* True if a reset has begun since the controller's generation was @then. */
-static bool was_reset(struct nvq_ctrl *ctrl, u32 then)
+bool nvq_ctrl_was_reset(struct nvq_ctrl *ctrl, u32 then)
 {
 	return READ_ONCE(ctrl->state) == NVQ_CTRL_RESETTING ||
 	       READ_ONCE(ctrl->generation) != then;
@@ -225,7 +225,7 @@ int nvq_queue_open(struct nvq_queue *q)
 			break;
 		nvq_queue_close(q);
 		/* not the queue's fault; but it may be what costs the resets */
-	} while (was_reset(q->ctrl, then) && ++tries < NVQ_OPEN_TRIES);
+	} while (nvq_ctrl_was_reset(q->ctrl, then) && ++tries < NVQ_OPEN_TRIES);
 	if (err)
 		return err;
 	schedule_delayed_work(&q->watch, NVQ_WATCH_PERIOD);

@@ -456,6 +456,9 @@ int nvq_native_submit(struct nvq_queue *q, u32 max, bool writable,
 			total += ret;
 		if (likely(!more && ret != -EAGAIN))
 			return total ? total : ret;
+		/* who stages more meanwhile must not keep us here for ever */
+		if (total > (int)q->native->stage_mask)
+			return total;
 		if (ret != -EAGAIN)
 			continue;
 		if (total || nonblock)
@@ -466,14 +469,40 @@ int nvq_native_submit(struct nvq_queue *q, u32 max, bool writable,
 	}
 }
 
-/* The same from the caller's memory; a copy is a private copy already. */
+/* One hold of the lock, with commands from a private copy. */
+static struct native_taken native_hold_copy(struct nvq_queue *q,
+					    const struct native_batch *b,
+					    u32 cq_head, bool writable)
+{
+	struct nvq_native *n = q->native;
+	struct native_taken t = { 0 };
+
+	spin_lock_irq(&q->lock);
+	native_set_writable(n, writable);
+	/*
+	 * Where SUBMIT, RESYNC and poll(2) look for it: there is no mapping.  Of a
+	 * queue that takes nothing, too, or nobody could say that all was read.
+	 */
+	WRITE_ONCE(n->upage->cq_head, cq_head);
+	t.err = native_check(q);
+	if (!t.err) {
+		nvq_native_harvest(q);
+		nvq_native_consume(n, cq_head);
+		native_ack(q, false);
+		t = native_take_batch(q, b);
+		native_publish(q, t.err);
+	}
+	spin_unlock_irq(&q->lock);
+	return t;
+}
+
+/* SUBMIT from the caller's memory; a recovery under way is waited out, too. */
 int nvq_native_submit_from(struct nvq_queue *q,
 			   const struct nvq_submit_from *from, bool writable)
 {
-	struct nvq_native *n = q->native;
 	u32 nr = min_t(u32, from->nr, HOLD_BATCH);
 	struct native_batch b = { .mask = HOLD_BATCH - 1, .nr = nr };
-	struct native_taken t = { 0 };
+	struct native_taken t;
 	__le64 *copy;
 
 	copy = memdup_user(u64_to_user_ptr(from->sqes),
@@ -481,19 +510,14 @@ int nvq_native_submit_from(struct nvq_queue *q,
 	if (IS_ERR(copy))
 		return PTR_ERR(copy);
 	b.base = copy;
-	spin_lock_irq(&q->lock);
-	native_set_writable(n, writable);
-	t.err = native_check(q);
-	if (!t.err) {
-		nvq_native_harvest(q);
-		/* where SUBMIT and poll(2) look for it: there is no mapping */
-		WRITE_ONCE(n->upage->cq_head, from->cq_head);
-		nvq_native_consume(n, from->cq_head);
-		native_ack(q, false);
-		t = native_take_batch(q, &b);
-		native_publish(q, t.err);
+	for (;;) {
+		t = native_hold_copy(q, &b, from->cq_head, writable);
+		if (t.err != -EAGAIN)
+			break;
+		t.err = native_wait_live(q);
+		if (t.err)
+			break;
 	}
-	spin_unlock_irq(&q->lock);
 	kfree(copy);
 	return t.nr ? t.nr : t.err;
 }

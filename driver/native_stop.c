@@ -148,13 +148,10 @@ int nvq_native_drop(struct nvq_queue *q, u32 index)
 	return err;
 }
 
-int nvq_native_resync(struct nvq_queue *q)
+static int resync_once(struct nvq_queue *q)
 {
 	int err;
 
-	err = nvq_ctrl_wait_live(q->ctrl);
-	if (err)
-		return err;
 	mutex_lock(&q->mutex);
 	spin_lock_irq(&q->lock);
 	err = resync_begin(q);
@@ -162,5 +159,21 @@ int nvq_native_resync(struct nvq_queue *q)
 	if (err > 0)
 		err = nvq_queue_create_hw(q);
 	mutex_unlock(&q->mutex);
+	return err;
+}
+
+/* A reset that comes between leaves the queue as it was: then again. */
+int nvq_native_resync(struct nvq_queue *q)
+{
+	u32 then;
+	int err;
+
+	do {
+		err = nvq_ctrl_wait_live(q->ctrl);
+		if (err)
+			return err;
+		then = READ_ONCE(q->ctrl->generation);
+		err = resync_once(q);
+	} while (err && err != -EBUSY && nvq_ctrl_was_reset(q->ctrl, then));
 	return err;
 }

@@ -616,6 +616,7 @@ void nvq_queue_retire(struct nvq_queue *q);
 void nvq_reset_work(struct work_struct *work);
 bool nvq_reset_schedule(struct nvq_ctrl *ctrl, const char *why, bool sick);
 void nvq_reset_wait(struct nvq_ctrl *ctrl);
+bool nvq_ctrl_was_reset(struct nvq_ctrl *ctrl, u32 then);
 int nvq_ctrl_wait_live(struct nvq_ctrl *ctrl);
 void nvq_ctrl_halt(struct nvq_ctrl *ctrl, bool shutdown);
 int nvq_ctrl_start(struct nvq_ctrl *ctrl);

@@ -124,9 +124,22 @@ void nvq_uring_wait_done(struct io_uring_cmd *cmd, int res)
 }
 
 /*
- * NVQ_URING_SUBMIT.  Done means 0, never a count: a positive res would post a
- * CQE in spite of IOSQE_CQE_SKIP_SUCCESS and break links.
+ * Done means 0, never a count: a positive res would post a CQE in spite of
+ * IOSQE_CQE_SKIP_SUCCESS and break links.
+ *
+ * On an IOPOLL ring it cannot be returned: 6.1 both completes such a request and
+ * puts it on its list of those to poll, where it is polled, and freed, twice.  One
+ * that is complete when it gets there is not polled.
  */
+static int submit_done(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	if (!(issue_flags & IO_URING_F_IOPOLL))
+		return 0;
+	nvq_uring_done_iopoll(cmd, 0, 0);
+	return -EIOCBQUEUED;
+}
+
+/* NVQ_URING_SUBMIT */
 static int submit(struct nvq_queue *q, struct io_uring_cmd *cmd,
 		  unsigned int issue_flags)
 {
@@ -149,8 +162,10 @@ static int submit(struct nvq_queue *q, struct io_uring_cmd *cmd,
 	ret = nvq_native_submit(q, max ?: U32_MAX,
 				cmd->file->f_mode & FMODE_WRITE,
 				issue_flags & IO_URING_F_NONBLOCK);
-	if (ret < 0 || !wait)
-		return min(ret, 0);
+	if (ret < 0)
+		return ret;
+	if (!wait)
+		return submit_done(cmd, issue_flags);
 	ret = nvq_native_wait_uring(q, wait, timeout_ms, cmd);
 	if (ret < 0)
 		return ret;

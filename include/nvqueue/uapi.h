@@ -237,6 +237,7 @@ struct nvq_sqe {
  *		write to a buffer registered read-only
  *	EOPNOTSUPP an opcode the table does not list
  *	ESTALE	state STALE or RESYNC		ENODEV	dead
+ *	ETIMEDOUT a recovery or format change outlasts the I/O time-out
  *
  * @wait: complete only when so many unread completions are there (clamped to
  * what is in flight), at the latest when the queue stops or after timeout_ms
@@ -252,7 +253,8 @@ struct nvq_submit {	/* NVQ_IOC_SUBMIT: NULL means all zeroes */
 
 /*
  * NVQ_IOC_SUBMIT_FROM: the same from the caller's memory, for who cannot map a
- * writable ring (a read-only descriptor).  cq_head is passed here.
+ * writable ring (a read-only descriptor).  cq_head is passed here, and counts even
+ * where the call fails with ESTALE: NVQ_IOC_RESYNC asks for it.
  */
 struct nvq_submit_from {
 	__u64 sqes;		/* struct nvq_sqe [nr] */

@@ -461,6 +461,17 @@ static int ring_submit_with(int fd, struct nvq_submit s, unsigned int flags)
 	return e.res;
 }
 
+/* Such a ring must get it once: its list of what to poll is for others. */
+static void submit_on_polling_ring(int fd)
+{
+	static const struct nvq_submit none;
+	unsigned int i, good = 0;
+
+	for (i = 0; i < 50; i++)
+		good += !ring_submit_with(fd, none, IORING_SETUP_IOPOLL);
+	is(good, 50, "SUBMIT by a ring that polls");
+}
+
 static void submit_arguments(void)
 {
 	static const struct nvq_submit none, reserved = { .reserved = 1 },
@@ -481,6 +492,7 @@ static void submit_arguments(void)
 	is(ring_submit_with(fd, wait, 0), want, "the same by io_uring");
 	is(ring_submit_with(fd, wait, IORING_SETUP_IOPOLL), -EOPNOTSUPP,
 	   "on a ring that polls, on neither");
+	submit_on_polling_ring(fd);
 	for (i = 0; i < 2; i++)
 		native_stage(&w.n, &s);
 	w.n.sq[(w.n.tail - 1) & w.n.mask].cid = s.cid + 1;

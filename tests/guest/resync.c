@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "native.h"
@@ -116,6 +117,71 @@ static void over_a_reset(void)
 	   "the counters begin at 0");
 	native_restart(&w.n);
 	is(native_run(&w.n, &s), 0, "a command works, the buffer is still there");
+	world_end(&w);
+}
+
+/* Who has no user page says by SUBMIT_FROM that all was read. */
+static void readonly_over_a_reset(void)
+{
+	struct world w = { .n = { .q = queue_open(device, O_RDONLY) } };
+	char *buf = buffer_new(PAGE);
+	struct nvq_sqe s = native_rw(&w.n, OP_READ, 1, 1000, 1, 0, 0);
+	struct nvq_submit_from f = { .sqes = (uintptr_t)&s, .nr = 1 };
+
+	w.n.k = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, w.n.q.fd,
+		     NVQ_MMAP_KPAGE);
+	if (w.n.k == MAP_FAILED)
+		die("mmap of the kernel page: %s", strerror(errno));
+	is(native_register(w.n.q.fd, buf, PAGE, 0), 0, "a read-only owner");
+	is(ioctl(w.n.q.fd, NVQ_IOC_SUBMIT_FROM, &f), 1, "reads");
+	reset(&w);
+	ok(becomes(&w, NVQ_STATE_RESYNC, 20000), "the state says resync");
+	is(resync(&w), -EBUSY, "a resync before it was read is EBUSY");
+	f.cq_head = 1;
+	is(ioctl(w.n.q.fd, NVQ_IOC_SUBMIT_FROM, &f) < 0 ? -errno : 0, -ESTALE,
+	   "SUBMIT_FROM is ESTALE, and says that it was");
+	is(resync(&w), 0, "then the resync works");
+	f.cq_head = 0;
+	is(ioctl(w.n.q.fd, NVQ_IOC_SUBMIT_FROM, &f), 1, "and reads");
+	munmap((void *)w.n.k, PAGE);
+	queue_close(&w.n.q);
+	buffer_free(buf, PAGE);
+}
+
+static volatile bool stop;
+
+/* Returns how many calls said what none may, having found resets under way. */
+static void *submit_from_on_and_on(void *arg)
+{
+	struct nvq_submit_from f = { 0 };
+	int fd = *(int *)arg;
+	intptr_t odd = 0;
+
+	while (!stop) {
+		if (ioctl(fd, NVQ_IOC_SUBMIT_FROM, &f) >= 0)
+			continue;
+		odd += errno != ESTALE;
+		if (ioctl(fd, NVQ_IOC_RESYNC))
+			odd += errno != EBUSY;
+	}
+	return (void *)odd;
+}
+
+static void submit_from_beside_resets(void)
+{
+	struct world w = world_new(device);
+	pthread_t t;
+	unsigned int i;
+	void *odd;
+
+	stop = false;
+	pthread_create(&t, NULL, submit_from_on_and_on, &w.n.q.fd);
+	for (i = 0; i < 5; i++)
+		reset(&w);
+	stop = true;
+	pthread_join(t, &odd);
+	is((intptr_t)odd, 0,
+	   "SUBMIT_FROM and RESYNC beside resets wait, or are ESTALE");
 	world_end(&w);
 }
 
@@ -341,6 +407,8 @@ int main(int argc, char **argv)
 
 	counters();
 	over_a_reset();
+	readonly_over_a_reset();
+	submit_from_beside_resets();
 	over_a_format();
 	ids_stay_taken();
 	head_ahead();
