@@ -48,3 +48,7 @@ nvq_guest_programs += \
 nvq_guest_programs += \
 	tests/guest/resync \
 	tests/guest/stuck
+
+# survive.test, unplug.test, power.test, reboot.test and more
+nvq_guest_programs += \
+	tests/guest/acked
