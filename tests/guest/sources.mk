@@ -51,4 +51,5 @@ nvq_guest_programs += \
 
 # survive.test, unplug.test, power.test, reboot.test and more
 nvq_guest_programs += \
-	tests/guest/acked
+	tests/guest/acked \
+	tests/guest/passed_on
