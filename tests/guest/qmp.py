@@ -12,6 +12,7 @@ in lib.sh.
 
 import json
 import os
+import select
 import socket
 import sys
 import time
@@ -46,8 +47,9 @@ def serve(directory):
     qemu.readline()
     execute(qemu, '{"execute": "qmp_capabilities"}')
     while True:
+        if select.select([qemu], [], [], 0.05)[0] and not qemu.readline():
+            return
         if not os.path.exists(ask):
-            time.sleep(0.05)
             continue
         with open(ask) as f:
             command = f.read().replace("\n", " ")

@@ -52,4 +52,5 @@ nvq_guest_programs += \
 # survive.test, unplug.test, power.test, reboot.test and more
 nvq_guest_programs += \
 	tests/guest/acked \
+	tests/guest/dying \
 	tests/guest/passed_on
