@@ -18,43 +18,57 @@ import sys
 import time
 
 
-def connect(path):
-    while True:
-        s = socket.socket(socket.AF_UNIX)
-        try:
-            s.connect(path)
-            return s.makefile("rw")
-        except OSError:
-            s.close()
-            time.sleep(0.1)
+class Qemu:
+    """QEMU's end of the socket, line by line."""
 
+    def __init__(self, path):
+        self.rest = b""
+        while True:
+            self.socket = socket.socket(socket.AF_UNIX)
+            try:
+                self.socket.connect(path)
+                break
+            except OSError:
+                self.socket.close()
+                time.sleep(0.1)
 
-def execute(qemu, command):
-    """The answer to a command; events are passed over."""
-    qemu.write(command + "\n")
-    qemu.flush()
-    for line in qemu:
-        answer = json.loads(line)
-        if "return" in answer or "error" in answer:
-            return answer
-    sys.exit(0)
+    def line(self):
+        while b"\n" not in self.rest:
+            data = self.socket.recv(65536)
+            if not data:
+                sys.exit(0)
+            self.rest += data
+        line, self.rest = self.rest.split(b"\n", 1)
+        return json.loads(line)
+
+    def execute(self, command):
+        """The answer to a command; events are passed over."""
+        self.socket.sendall(command.encode() + b"\n")
+        while True:
+            answer = self.line()
+            if "return" in answer or "error" in answer:
+                return answer
+
+    def idle(self, seconds):
+        """Waits, and passes events over; ends with QEMU."""
+        if select.select([self.socket], [], [], seconds)[0]:
+            self.line()
 
 
 def serve(directory):
     ask = os.path.join(directory, "qmp.ask")
     answer = os.path.join(directory, "qmp.answer")
-    qemu = connect(os.path.join(directory, "qmp"))
-    qemu.readline()
-    execute(qemu, '{"execute": "qmp_capabilities"}')
+    qemu = Qemu(os.path.join(directory, "qmp"))
+    qemu.line()
+    qemu.execute('{"execute": "qmp_capabilities"}')
     while True:
-        if select.select([qemu], [], [], 0.05)[0] and not qemu.readline():
-            return
+        qemu.idle(0.05)
         if not os.path.exists(ask):
             continue
         with open(ask) as f:
             command = f.read().replace("\n", " ")
         os.unlink(ask)
-        text = json.dumps(execute(qemu, command))
+        text = json.dumps(qemu.execute(command))
         with open(answer + ".new", "w") as f:
             f.write(text + "\n")
         os.rename(answer + ".new", answer)
