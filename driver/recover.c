@@ -251,6 +251,15 @@ static void queue_check(struct nvq_queue *q)
 				   true);
 		return;
 	}
+	/*
+	 * Nobody but a reset of ours clears it, and that waits for q->mutex
+	 * before it is over: a loss of power, or a reset behind our back.
+	 */
+	if (!(csts & NVME_CSTS_RDY)) {
+		nvq_reset_schedule(q->ctrl, "it is not ready any more (reset or without power?)",
+				   true);
+		return;
+	}
 	if (q->native) {
 		if (!nvq_native_expired(q, cid, max, &n, &late))
 			return;
