@@ -597,6 +597,8 @@ static inline u32 nvq_ctrl_status(struct nvq_ctrl *ctrl)
 
 	if (nvq_fault(ctrl, NVQ_FAULT_CFS, -1))
 		csts |= NVME_CSTS_CFS;
+	if (nvq_fault(ctrl, NVQ_FAULT_GONE, -1))
+		csts = ~0U;
 	return csts;
 }
 

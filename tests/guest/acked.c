@@ -11,6 +11,9 @@
  *	  acked image RECORD FILE	(on the host, without a driver)
  *	  acked show RECORD		"ACKED ABORTED RESYNCS READS"
  *
+ * In the environment: ACKED_NSID, the namespace (default the lowest);
+ * ACKED_TIMEOUT_MS, the time-out of standard commands (default the driver's).
+ *
  * BASE counts blocks of 4 KiB; BLOCKS of them are used, one command each.
  * write ends with SIGTERM, having collected all (status 0), or when the queue
  * says ENODEV (3); 1: a command was lost, ended twice or otherwise than it may,
@@ -202,6 +205,7 @@ static void launch(struct writer *w, unsigned int i)
 		struct nvme_uring_cmd c = rw_cmd(&w->n.q, op, slba, nlb,
 						 w->buf + (size_t)i * BLOCK);
 
+		c.timeout_ms = tap_env("ACKED_TIMEOUT_MS", 0);
 		ring_put(&w->r, w->n.q.fd, NVME_URING_CMD_IO, &c, i);
 	}
 	w->op[i].busy = true;
@@ -331,9 +335,22 @@ static void run(struct writer *w)
 
 /* ---- the four things to do ------------------------------------------------ */
 
+/* With the namespace that ACKED_NSID names. */
+static struct queue open_ns(const char *node, int flags)
+{
+	struct queue q = queue_open_as_is(node, flags);
+	uint32_t nsid = tap_env("ACKED_NSID", 0);
+
+	if (nsid && ioctl(q.fd, NVQ_IOC_SELECT_NS, &nsid))
+		die("namespace %u: %s", nsid, strerror(errno));
+	if (ioctl(q.fd, NVQ_IOC_GEOMETRY, &q.g))
+		die("geometry of %s: %s", node, strerror(errno));
+	return q;
+}
+
 static void writer_open(struct writer *w, const char *node)
 {
-	w->n.q = queue_open(node, O_RDWR);
+	w->n.q = open_ns(node, O_RDWR);
 	w->nr = w->n.q.g.depth - 1 < BLOCKS ? w->n.q.g.depth - 1 : BLOCKS;
 	w->buf = buffer_new(BLOCKS * BLOCK);
 	if (!w->native) {
@@ -400,7 +417,7 @@ static int check(const char *record, const char *path)
 		die("%s: no record of an acknowledged write, or no %s", record,
 		    path);
 	if (S_ISCHR(st.st_mode))
-		q = queue_open(path, O_RDONLY);
+		q = open_ns(path, O_RDONLY);
 	else
 		image = open(path, O_RDONLY | O_CLOEXEC);
 	for (i = 0; i < BLOCKS; i++) {

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# For suites that break something under use: four writers (acked.c), of standard
+# For suites that break something under use: writers, four of them (acked.c), of standard
 # and native commands on a poll and an irq queue each, and what must be true of
 # them afterwards.  Sourced after lib.sh.
 #
-#	start_writers [I]	on controller I (default 0)
+#	start_writers [I]	start_writer for each of them; on controller I (default 0)
 #	writers_go_on NAME	each gets more acknowledged: one test
 #	end_writers NAME	they are told to end, and all is accounted for
 #	writers_died NAME	they end by ENODEV, all accounted for
@@ -17,6 +17,7 @@ acked=$BUILD/tests/guest/acked
 writer_queues=(poll0 poll1 irq0 irq1)
 writer_ways=(standard native standard native)
 writer_bases=(0 64 128 192)
+writer_nsids=('' '' '' '')
 writer_pids=()
 writer_drive=0
 # Where the records are; a suite whose guest ends early puts them on the host.
@@ -37,17 +38,21 @@ writer_open()	# NODE
 	[ "$(attr "$1" owner)" != 0 ]
 }
 
+start_writer()	# I: until it owns its queue
+{
+	ACKED_NSID=${writer_nsids[$1]-} "$acked" write "$(record "$1")" "/dev/nvq$writer_drive${writer_queues[$1]}" \
+		"${writer_ways[$1]}" "${writer_bases[$1]}" >"$tap_tmp/writer.$1" 2>&1 </dev/null &
+	writer_pids[$1]=$!
+	wait_for 20 writer_open "nvq$writer_drive${writer_queues[$1]}"
+}
+
 start_writers()	# [DRIVE]
 {
 	local i
 	writer_drive=${1:-0} writer_pids=()
+	rm -f "$tap_tmp"/writer.*
 	for i in "${!writer_queues[@]}"; do
-		"$acked" write "$(record "$i")" "/dev/nvq$writer_drive${writer_queues[i]}" \
-			"${writer_ways[i]}" "${writer_bases[i]}" >"$tap_tmp/writer.$i" 2>&1 </dev/null &
-		writer_pids+=($!)
-	done
-	for i in "${!writer_queues[@]}"; do
-		wait_for 20 writer_open "nvq$writer_drive${writer_queues[i]}"
+		start_writer "$i"
 	done
 }
 
@@ -76,14 +81,14 @@ writers_progress()
 
 writers_go_on()	# NAME
 {
-	ok "$1: all four go on" writers_progress
+	ok "$1: all go on" writers_progress
 }
 
 # Each says at its end what it has seen.
 join_writers()	# STATUS
 {
 	local i got bad=0
-	for i in "${!writer_pids[@]}"; do
+	for i in "${!writer_queues[@]}"; do
 		wait "${writer_pids[i]}"
 		got=$?
 		cat "$tap_tmp/writer.$i"
@@ -133,9 +138,10 @@ writers_closed()
 # By the other kind of queue than the one that wrote.
 check_records()
 {
-	local i
+	local i nr=${#writer_queues[@]}
 	for i in "${!writer_queues[@]}"; do
-		"$acked" check "$(record "$i")" "/dev/nvq$writer_drive${writer_queues[(i + 2) % 4]}" || return
+		ACKED_NSID=${writer_nsids[i]-} "$acked" check "$(record "$i")" \
+			"/dev/nvq$writer_drive${writer_queues[(i + nr / 2) % nr]}" || return
 	done
 }
 
