@@ -120,8 +120,9 @@ void nvq_queue_retire(struct nvq_queue *q)
 	if (!dead)
 		q->hw = NVQ_HW_NONE;
 	spin_unlock_irqrestore(&q->lock, flags);
+	/* not to wait for an answer that cannot come */
 	if (!dead && q->on_ctrl)
-		gone = nvq_hw_delete(ctrl, q->qid) == 0;
+		gone = nvq_ctrl_well(ctrl) && !nvq_hw_delete(ctrl, q->qid);
 	/* Before the mutex is free: a reset that is over by then is no help. */
 	if (!gone)
 		nvq_reset_schedule(ctrl, "a queue could not be deleted",
@@ -344,7 +345,7 @@ static void delete_queues(struct nvq_ctrl *ctrl)
 	struct nvq_queue *q;
 	unsigned int i;
 
-	if (ctrl->sick || !nvq_ctrl_present(ctrl))
+	if (ctrl->sick || !nvq_ctrl_well(ctrl))
 		return;
 	WRITE_ONCE(ctrl->bringup, current);
 	nvq_for_each_queue(ctrl, q, i) {
