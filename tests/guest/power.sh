@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+# shellcheck shell=dash
 # SPDX-License-Identifier: MIT
 #
 # In power.test's guest, under busybox, with nothing but memory: four writers
@@ -53,7 +53,7 @@ go_on()	# NAME
 	done
 }
 
-suspend()	# TEST STATE
+sleep_as()	# TEST STATE
 {
 	echo "$1" >/sys/power/pm_test
 	echo "$2" >/sys/power/state
@@ -65,7 +65,7 @@ round()	# TEST STATE
 	before=$(count 1 3)
 	$b grep -qw "$2" /sys/power/state
 	verdict $? "the kernel knows the state $2"
-	suspend "$1" "$2"
+	sleep_as "$1" "$2"
 	verdict $? "$what: suspended with I/O in flight, and back"
 	go_on "$what"
 	after=$(count 1 3)

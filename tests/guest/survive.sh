@@ -12,6 +12,7 @@
 #	killed_writers NAME SIGNAL
 #	check_acked NAME	what was acknowledged reads back right
 
+# shellcheck disable=SC2154
 acked=$BUILD/tests/guest/acked
 # Of each writer: its queue, its way, where its blocks begin (4 KiB).
 writer_queues=(poll0 poll1 irq0 irq1)
@@ -68,7 +69,7 @@ writers_progress()
 {
 	local i before=()
 	for i in "${!writer_queues[@]}"; do
-		read -r before[i] _ < <(counts "$i")
+		read -r "before[i]" _ < <(counts "$i")
 	done
 	for i in "${!writer_queues[@]}"; do
 		wait_for 60 acked_beyond "$i" $((before[i] + 128)) || {
