@@ -340,7 +340,7 @@ wait_for()	# SECONDS COMMAND...: until it succeeds, asking often
 }
 
 # qmp JSON: has QEMU execute a command, where a suite says "host: qmp"; prints
-# the answer, and fails if it is an error.
+# the answer, and fails if it is an error.  $WORK in it is the host's.
 qmp()
 {
 	local answer=''

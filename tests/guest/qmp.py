@@ -5,7 +5,8 @@
 usage: qmp.py DIR
 
 DIR is shared with the guest.  DIR/qmp is QEMU's socket; a QMP command in
-DIR/qmp.ask (put there by a rename) is executed, and what QEMU says goes into
+DIR/qmp.ask (put there by a rename; $WORK in it is DIR) is executed, and what QEMU
+says goes into
 DIR/qmp.answer: {"return": ...} or {"error": ...}.  Ends with QEMU.  See qmp()
 in lib.sh.
 """
@@ -66,7 +67,7 @@ def serve(directory):
         if not os.path.exists(ask):
             continue
         with open(ask) as f:
-            command = f.read().replace("\n", " ")
+            command = f.read().replace("\n", " ").replace("$WORK", directory)
         os.unlink(ask)
         text = json.dumps(qemu.execute(command))
         with open(answer + ".new", "w") as f:
