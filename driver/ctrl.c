@@ -90,6 +90,7 @@ int nvq_ctrl_caps(struct nvq_ctrl *ctrl)
 	ctrl->cap = lo_hi_readq(ctrl->bar + NVME_REG_CAP);
 	if (ctrl->cap == ~0ULL)
 		return -ENODEV;
+	ctrl->cap = nvq_fault_cap(ctrl->cap);
 	ctrl->vs = readl(ctrl->bar + NVME_REG_VS);
 	ctrl->db_stride = 1 << NVME_CAP_STRIDE(ctrl->cap);
 	if (NVME_CAP_MPSMIN(ctrl->cap)) {
@@ -145,6 +146,7 @@ static void take_limits(struct nvq_ctrl *ctrl, const struct nvme_id_ctrl *id)
 		ctrl->max_xfer = NVQ_CTRL_PAGE << id->mdts;
 	ctrl->max_xfer = min_t(size_t, ctrl->max_xfer,
 			       round_down(dma_max, NVQ_CTRL_PAGE));
+	ctrl->max_xfer = nvq_fault_max_xfer(ctrl->max_xfer);
 	/* Base 2.0 figure 275, SGLS bits 1:0; 10b wants dwords, as PRPs do. */
 	ctrl->sgl = (sgls & 3) && nvq_use_sgl;
 	ctrl->has_sgl = sgls & 3;
@@ -169,6 +171,7 @@ int nvq_ctrl_identify(struct nvq_ctrl *ctrl)
 		err = err < 0 ? err : -EIO;
 		goto free;
 	}
+	nvq_fault_identify(id);
 	if ((id->sqes & 0xf) > 6 || (id->cqes & 0xf) > 4) {
 		dev_err(&ctrl->dev, "queue entries of 64 and 16 bytes are not supported (SQES 0x%x, CQES 0x%x)\n",
 			id->sqes, id->cqes);

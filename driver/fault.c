@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fault points: armed by sysfs, asked where something can go wrong; see fault.h.
+ * Fault points: armed by sysfs, asked where something can go wrong; and claims of
+ * the controller made less, by module parameters; see fault.h.
  *
  * Any context; the lock is inside every other.
  */
@@ -17,6 +18,7 @@ static const char *const names[NVQ_NR_FAULTS] = {
 	[NVQ_FAULT_DELETE] = "delete",
 	[NVQ_FAULT_CREATE] = "create",
 	[NVQ_FAULT_CFS] = "cfs",
+	[NVQ_FAULT_GONE] = "gone",
 	[NVQ_FAULT_RDY] = "rdy",
 	[NVQ_FAULT_FLR] = "flr",
 };
@@ -68,6 +70,55 @@ u32 nvq_fault_sqes(struct nvq_queue *q, struct nvme_command *sqes, u32 nr)
 	}
 	return kept;
 }
+
+/* ------------------------------------------------------------------ claims */
+
+static unsigned int claim_entries;
+module_param(claim_entries, uint, 0644);
+MODULE_PARM_DESC(claim_entries, "entries of a queue that CAP.MQES is to allow at most");
+
+static int claim_to = -1;
+module_param(claim_to, int, 0644);
+MODULE_PARM_DESC(claim_to, "CAP.TO, in units of 500 ms");
+
+static unsigned int claim_max_xfer;
+module_param(claim_max_xfer, uint, 0644);
+MODULE_PARM_DESC(claim_max_xfer, "bytes that a command may move at most");
+
+static bool claim_no_dbbuf;
+module_param(claim_no_dbbuf, bool, 0644);
+MODULE_PARM_DESC(claim_no_dbbuf, "no Doorbell Buffer Config");
+
+static bool claim_no_vwc;
+module_param(claim_no_vwc, bool, 0644);
+MODULE_PARM_DESC(claim_no_vwc, "no volatile write cache");
+
+/* MQES is 0's based, in bits 15:0; TO is in bits 31:24. */
+u64 nvq_fault_cap(u64 cap)
+{
+	u64 most = claim_entries - 1;
+
+	if (claim_entries && most < NVME_CAP_MQES(cap))
+		cap = (cap & ~0xffffULL) | most;
+	if (claim_to >= 0)
+		cap = (cap & ~(0xffULL << 24)) | (claim_to & 0xffULL) << 24;
+	return cap;
+}
+
+u32 nvq_fault_max_xfer(u32 bytes)
+{
+	return claim_max_xfer ? min(bytes, claim_max_xfer) : bytes;
+}
+
+void nvq_fault_identify(struct nvme_id_ctrl *id)
+{
+	if (claim_no_dbbuf)
+		id->oacs &= cpu_to_le16(~NVME_CTRL_OACS_DBBUF_SUPP);
+	if (claim_no_vwc)
+		id->vwc &= ~NVME_CTRL_VWC_PRESENT;
+}
+
+/* ------------------------------------------------------------------- sysfs */
 
 static void disarm_all(struct nvq_ctrl *ctrl)
 {

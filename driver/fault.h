@@ -11,11 +11,15 @@
  *
  * WHICH is a queue id or an opcode (default -1: any); SKIP occasions pass, then
  * COUNT (default 1) are hit.  Reading lists NAME WHICH SKIP COUNT HITS.
+ *
+ * And what the controller claims to be able to do is made less, by parameters of
+ * the module (claim_*), for shapes that no emulated drive has.
  */
 #ifndef NVQ_FAULT_H
 #define NVQ_FAULT_H
 
 struct nvme_command;
+struct nvme_id_ctrl;
 struct nvq_ctrl;
 struct nvq_queue;
 
@@ -27,6 +31,7 @@ enum nvq_fault_id {
 	NVQ_FAULT_DELETE,	/* qid: refused, the queue stays */
 	NVQ_FAULT_CREATE,	/* qid: refused */
 	NVQ_FAULT_CFS,		/* CSTS says fatal */
+	NVQ_FAULT_GONE,		/* CSTS reads as all ones */
 	NVQ_FAULT_RDY,		/* CSTS does not confirm a disable */
 	NVQ_FAULT_FLR,		/* a function level reset fails */
 	NVQ_NR_FAULTS,
@@ -53,6 +58,9 @@ extern const struct attribute_group nvq_fault_group;
 void nvq_fault_init(struct nvq_ctrl *ctrl);
 bool nvq_fault(struct nvq_ctrl *ctrl, enum nvq_fault_id id, int which);
 u32 nvq_fault_sqes(struct nvq_queue *q, struct nvme_command *sqes, u32 nr);
+u64 nvq_fault_cap(u64 cap);
+u32 nvq_fault_max_xfer(u32 bytes);
+void nvq_fault_identify(struct nvme_id_ctrl *id);
 
 #else
 
@@ -75,6 +83,20 @@ static inline u32 nvq_fault_sqes(struct nvq_queue *q,
 				 struct nvme_command *sqes, u32 nr)
 {
 	return nr;
+}
+
+static inline u64 nvq_fault_cap(u64 cap)
+{
+	return cap;
+}
+
+static inline u32 nvq_fault_max_xfer(u32 bytes)
+{
+	return bytes;
+}
+
+static inline void nvq_fault_identify(struct nvme_id_ctrl *id)
+{
 }
 
 #endif

@@ -597,13 +597,28 @@ static inline u32 nvq_ctrl_status(struct nvq_ctrl *ctrl)
 
 	if (nvq_fault(ctrl, NVQ_FAULT_CFS, -1))
 		csts |= NVME_CSTS_CFS;
+	if (nvq_fault(ctrl, NVQ_FAULT_GONE, -1))
+		csts = ~0U;
 	return csts;
 }
 
 static inline bool nvq_ctrl_present(struct nvq_ctrl *ctrl)
 {
-	/* An unplugged device reads as all ones. */
-	return readl(ctrl->bar + NVME_REG_CSTS) != ~0U;
+	/*
+	 * An unplugged device reads as all ones, or as whatever answers in its
+	 * place; the slot may have told the PCI core.
+	 */
+	return pci_device_is_present(ctrl->pdev) &&
+	       readl(ctrl->bar + NVME_REG_CSTS) != ~0U;
+}
+
+/* There, enabled, and not in a fatal state: it can be asked for something. */
+static inline bool nvq_ctrl_well(struct nvq_ctrl *ctrl)
+{
+	u32 csts = nvq_ctrl_present(ctrl) ? nvq_ctrl_status(ctrl) : ~0U;
+
+	return csts != ~0U &&
+	       (csts & (NVME_CSTS_RDY | NVME_CSTS_CFS)) == NVME_CSTS_RDY;
 }
 
 /* --------------------------------------------------------------- recover.c */

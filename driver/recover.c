@@ -120,8 +120,9 @@ void nvq_queue_retire(struct nvq_queue *q)
 	if (!dead)
 		q->hw = NVQ_HW_NONE;
 	spin_unlock_irqrestore(&q->lock, flags);
+	/* not to wait for an answer that cannot come */
 	if (!dead && q->on_ctrl)
-		gone = nvq_hw_delete(ctrl, q->qid) == 0;
+		gone = nvq_ctrl_well(ctrl) && !nvq_hw_delete(ctrl, q->qid);
 	/* Before the mutex is free: a reset that is over by then is no help. */
 	if (!gone)
 		nvq_reset_schedule(ctrl, "a queue could not be deleted",
@@ -251,6 +252,15 @@ static void queue_check(struct nvq_queue *q)
 				   true);
 		return;
 	}
+	/*
+	 * Nobody but a reset of ours clears it, and that waits for q->mutex
+	 * before it is over: a loss of power, or a reset behind our back.
+	 */
+	if (!(csts & NVME_CSTS_RDY)) {
+		nvq_reset_schedule(q->ctrl, "it is not ready any more (reset or without power?)",
+				   true);
+		return;
+	}
 	if (q->native) {
 		if (!nvq_native_expired(q, cid, max, &n, &late))
 			return;
@@ -335,7 +345,7 @@ static void delete_queues(struct nvq_ctrl *ctrl)
 	struct nvq_queue *q;
 	unsigned int i;
 
-	if (ctrl->sick || !nvq_ctrl_present(ctrl))
+	if (ctrl->sick || !nvq_ctrl_well(ctrl))
 		return;
 	WRITE_ONCE(ctrl->bringup, current);
 	nvq_for_each_queue(ctrl, q, i) {

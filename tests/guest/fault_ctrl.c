@@ -75,6 +75,13 @@ static void fatal_status(const char *node, enum way way)
 	ok(log_lacks("abort sent"), "without waiting for a time-out");
 }
 
+/* Unplugged, as far as the watch can tell: once is enough for a reset. */
+static void does_not_answer(const char *node, enum way way)
+{
+	escalates(node, way, "gone", "resetting", "it does not answer");
+	ok(log_lacks("abort sent"), "without waiting for a time-out");
+}
+
 /* ---- open and close -------------------------------------------------------- */
 
 static void close_fails(const char *fault, const char *why)
@@ -301,6 +308,8 @@ static void all_escalations(void)
 	for (way = WAY_STANDARD; way <= WAY_NATIVE; way++) {
 		fatal_status(POLL_NODE, way);
 		fatal_status(IRQ_NODE, way);
+		does_not_answer(POLL_NODE, way);
+		does_not_answer(IRQ_NODE, way);
 	}
 	escalates(POLL_NODE, WAY_NATIVE, "admin 8", "opcode 0x08) timed out",
 		  "resetting the controller: an admin command timed out");

@@ -9,6 +9,7 @@
 #	BUILD NVQ_MODULE NVQ_ROOT SUITE NVQ_BUDGET NVQ_FULL NVQ_FIRST (1 or empty)
 #	WORK	a directory that guest and host share
 #	IMG	a path for a raw image of the drive (on the host)
+#	NVQ_LOGS  where the console and the like are (on the host)
 #	NVQ_SLOW  how much slower than usual the kernel is, 1 or more
 #
 # A suite ends with done_testing; one that does not has failed.
@@ -336,6 +337,19 @@ wait_for()	# SECONDS COMMAND...: until it succeeds, asking often
 		sleep 0.05
 	done
 	return 1
+}
+
+# qmp JSON: has QEMU execute a command, where a suite says "host: qmp"; prints
+# the answer, and fails if it is an error.  $WORK in it is the host's.
+qmp()
+{
+	local answer=''
+	rm -f "$WORK/qmp.answer"
+	printf '%s\n' "$1" >"$WORK/qmp.ask.new"
+	mv "$WORK/qmp.ask.new" "$WORK/qmp.ask"
+	wait_for 30 test -e "$WORK/qmp.answer" && answer=$(<"$WORK/qmp.answer")
+	echo "${answer:-QEMU does not answer}"
+	[[ $answer == '{"return"'* ]]
 }
 
 queue_nodes()	# names of all queues

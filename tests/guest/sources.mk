@@ -52,3 +52,9 @@ nvq_guest_programs += \
 nvq_guest_programs += \
 	tests/guest/resync \
 	tests/guest/stuck
+
+# survive.test, unplug.test, power.test, reboot.test and more
+nvq_guest_programs += \
+	tests/guest/acked \
+	tests/guest/dying \
+	tests/guest/passed_on
