@@ -48,3 +48,7 @@ nvq_guest_programs += \
 nvq_guest_programs += \
 	tests/guest/resync \
 	tests/guest/stuck
+
+# hostile.test; of several files, see Makefile.am
+nvq_guest_programs += \
+	tests/guest/hostile
