@@ -123,28 +123,49 @@ static int slot_try(struct nvq_queue *q, struct nvq_slot **slot)
 }
 
 /*
- * Waits for a slot, killably and not for ever.  On a poll queue nobody may be
- * polling but us, so we do.
+ * One turn of waiting.  0: *@err is what slot_try() said, or the turn's time is
+ * up.  A task may hold slots of its own, whose commands have ended and wait for
+ * its task work to free them; it must get to that, so what it waits for by ioctl
+ * begins again after it.  A worker of io_uring has no such work.
  */
-static int slot_wait(struct nvq_queue *q, struct nvq_slot **slot, u32 timeout)
+static int slot_wait_turn(struct nvq_queue *q, struct nvq_slot **slot,
+			  u32 timeout, bool sync, int *err)
+{
+	long left;
+
+	if (!sync) {
+		left = wait_event_killable_timeout(q->wait,
+				(*err = slot_try(q, slot)) != -EAGAIN,
+				timeout);
+		return min(left, 0L);
+	}
+	left = wait_event_interruptible_timeout(q->wait,
+			(*err = slot_try(q, slot)) != -EAGAIN, timeout);
+	if (left >= 0)
+		return 0;
+	return fatal_signal_pending(current) ? left : -ERESTARTNOINTR;
+}
+
+/*
+ * Waits for a slot, and not for ever.  On a poll queue nobody may be polling but
+ * us, so we do.
+ */
+static int slot_wait(struct nvq_queue *q, struct nvq_slot **slot, u32 timeout,
+		     bool sync)
 {
 	unsigned long end = jiffies + timeout, flags;
-	long left;
-	int err;
+	bool poll = q->kind == NVQ_KIND_POLL;
+	int err, stop;
 
 	spin_lock_irqsave(&q->lock, flags);
 	q->slot_waiters++;
 	spin_unlock_irqrestore(&q->lock, flags);
 	for (;;) {
-		bool poll = q->kind == NVQ_KIND_POLL;
-
-		left = wait_event_killable_timeout(q->wait,
-				(err = slot_try(q, slot)) != -EAGAIN,
-				poll ? 1 : timeout);
+		stop = slot_wait_turn(q, slot, poll ? 1 : timeout, sync, &err);
 		if (err != -EAGAIN)
 			break;
-		if (left < 0) {
-			err = left;
+		if (stop) {
+			err = stop;
 			break;
 		}
 		if (time_after_eq(jiffies, end)) {
@@ -287,8 +308,9 @@ static int slot_submit(struct nvq_queue *q, struct nvq_slot *slot,
 /*
  * Takes a slot for @io and submits it.  0: the command will end exactly once,
  * by io->kind.  Otherwise nothing happened and io->map is still the caller's:
- * -EAGAIN (only if @nonblock), -ETIMEDOUT, -ERESTARTSYS (killed), -ESTALE,
- * -ENODEV, or what mapping said.
+ * -EAGAIN (only if @nonblock), -ETIMEDOUT, -ERESTARTSYS (killed),
+ * -ERESTARTNOINTR (NVQ_IO_SYNC: has other work first), -ESTALE, -ENODEV, or what
+ * mapping said.
  */
 int nvq_submit(struct nvq_queue *q, struct nvq_io *io, bool nonblock)
 {
@@ -298,7 +320,8 @@ int nvq_submit(struct nvq_queue *q, struct nvq_io *io, bool nonblock)
 	do {
 		err = slot_try(q, &slot);
 		if (err == -EAGAIN && !nonblock)
-			err = slot_wait(q, &slot, io->timeout);
+			err = slot_wait(q, &slot, io->timeout,
+					io->kind == NVQ_IO_SYNC);
 		if (err)
 			return err;
 		err = slot_submit(q, slot, io);

@@ -115,6 +115,32 @@ static void with_ioctls(void)
 	is(bad, 0, "%u threads of ioctls", THREADS);
 }
 
+/*
+ * A ring is left with the queue full; its commands end, and their slots are free
+ * once our task work has run, which an ioctl that waits for a slot must let it.
+ */
+static void after_a_ring(void)
+{
+	char *buf = buffer_new(q.g.lba_size);
+	struct nvme_uring_cmd c = rw_cmd(&q, OP_READ, 0, 1, buf);
+	unsigned int i, good = 0;
+	struct io_uring r;
+	uint64_t k;
+
+	c.timeout_ms = 5000;
+	for (i = 0; i < 20; i++) {
+		ring_open(&r, NR, IORING_SETUP_SINGLE_ISSUER |
+			  IORING_SETUP_DEFER_TASKRUN);
+		for (k = 0; k < q.g.depth - 1u; k++)
+			ring_put(&r, q.fd, NVME_URING_CMD_IO, &c, k);
+		io_uring_submit(&r);
+		io_uring_queue_exit(&r);
+		good += !sync_cmd(q.fd, &c, NULL);
+	}
+	is(good, 20, "an ioctl after a ring that was left with the queue full");
+	buffer_free(buf, q.g.lba_size);
+}
+
 static void counters(const char *node)
 {
 	long long sub = file_number("/sys/class/nvqueue/%s/submitted", node);
@@ -138,6 +164,8 @@ static void all(const char *node)
 	with_ring((is_poll(&q) ? IORING_SETUP_IOPOLL : 0) |
 		  IORING_SETUP_SQPOLL, "SQPOLL ring");
 	with_ioctls();
+	if (!is_poll(&q))
+		after_a_ring();
 	counters(node);
 	queue_close(&q);
 }

@@ -58,3 +58,7 @@ nvq_guest_programs += \
 	tests/guest/acked \
 	tests/guest/dying \
 	tests/guest/passed_on
+
+# hostile.test; of several files, see Makefile.am
+nvq_guest_programs += \
+	tests/guest/hostile
