@@ -5,9 +5,11 @@
  * left to fail (/proc/thread-self/fail-nth).  It works or says that there was
  * no memory, leaves nothing behind, and works the next time.
  *
- * Needs a kernel with fault injection, switched on by nomem.test.
+ * Needs a kernel with fault injection, switched on by nomem.test.  Binding is not
+ * among the ways: there the kernel's own ACPI and interrupt code does not survive
+ * it (6.1 uses what it freed, and forgets to look whether it has a descriptor).
  *
- * usage: nomem BDF
+ * usage: nomem
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +27,6 @@
 #define LEN		(256 * PAGE)
 #define ROUNDS		2000
 
-static const char *bdf;
 static char *buf;
 static int fail_fd;
 
@@ -226,18 +227,6 @@ static int rescan(void)
 	return err;
 }
 
-static int unbind(void)
-{
-	/* it may not be bound: the last round failed */
-	file_write(bdf, "/sys/bus/pci/drivers/nvqueue/unbind");
-	return 0;
-}
-
-static int bind_it(void)
-{
-	return file_write(bdf, "/sys/bus/pci/drivers/nvqueue/bind");
-}
-
 static bool works(void)
 {
 	bool good;
@@ -262,17 +251,13 @@ static const struct way ways[] = {
 	{ "submit from memory", fresh_native, submit_from, close_native },
 	{ "identify", NULL, identify, NULL },
 	{ "rescan", NULL, rescan, NULL },
-	{ "bind", unbind, bind_it, NULL },
 };
 
-int main(int argc, char **argv)
+int main(void)
 {
 	unsigned int i;
 
 	tap_alarm(600);
-	if (argc < 2)
-		die("usage: nomem BDF");
-	bdf = argv[1];
 	buf = buffer_new(LEN);
 	memset(buf, 1, LEN);
 	fail_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
