@@ -64,6 +64,7 @@ struct shared {
 	atomic_ulong aborted;		/* that the host did */
 	atomic_ulong staged, taken;
 	atomic_ulong flaw_taken[NR_FLAWS], flaw_refused[NR_FLAWS];
+	atomic_bool ready;		/* the epoch's file is open */
 	atomic_bool dead;		/* the drive was taken away */
 	atomic_uint wrong;
 	struct neighbour_counts nb;

@@ -267,7 +267,7 @@ static long submit(struct thread *t)
 		s.wait = 1 + below(t, 4) * below(t, 64);
 		s.timeout_ms = 1 + below(t, 20);
 	}
-	if (how == 15)
+	if (how == 15 || how == 11)
 		return submit_ring(t, &s);
 	ret = note(s.wait ? C_WAIT : C_SUBMIT,
 		   ioctl(fd, NVQ_IOC_SUBMIT, &s) < 0 ? -errno : 1);
@@ -322,7 +322,9 @@ static void op_submit(struct thread *t)
 				resync(t);
 			break;
 		}
-		reap();
+		/* nor is all read at once, so that RESYNC finds some that is not */
+		if (one_in(t, 2))
+			reap();
 		if (stopped(ret))
 			drop(epoch.n.k->sq_head);
 	}
