@@ -144,6 +144,16 @@ static void epoch_open(void)
 		die("no geometry: %s", strerror(errno));
 }
 
+/* Before any command; once there was one, it is EBUSY. */
+static void epoch_select(void)
+{
+	uint32_t nsid = NS_OURS;
+
+	if (note(C_SELECT_NS, ioctl(epoch.n.q.fd, NVQ_IOC_SELECT_NS, &nsid) ?
+		 -errno : 0))
+		wrong(NULL, "our namespace cannot be selected");
+}
+
 static void epoch_map(void)
 {
 	struct native *n = &epoch.n;
@@ -178,6 +188,7 @@ static void epoch_begin(void)
 	epoch.scratch = buffer_new(SCRATCH_LEN);
 	fill(epoch.ro, RO_LEN, RO_SEED);
 	epoch_open();
+	epoch_select();
 	epoch_map();
 	epoch.rw_index = epoch.ro_index = -1;
 	if (is_native())
@@ -198,6 +209,7 @@ static int epoch_child(void *arg)
 
 	(void)arg;
 	epoch_begin();
+	shared->ready = true;
 	run_threads();
 	if (is_native() && epoch.ending != END_EXIT)
 		native_settled(&t);
@@ -286,14 +298,14 @@ static bool disturb(pid_t pid, int *status, uint64_t *rnd)
 	int err;
 
 	if (epoch.formats) {
-		over = gone(pid, status, 50 + random_below(rnd, 500));
+		over = gone(pid, status, random_below(rnd, 200));
 		err = format(NS_OURS, 4);
 		if (err)
 			wrong(NULL, "the format ended with %d", err);
 		return over;
 	}
 	while (resets--) {
-		if (gone(pid, status, 50 + random_below(rnd, 1500)))
+		if (gone(pid, status, 20 + random_below(rnd, 500)))
 			return true;
 		err = file_write("1", RESET);
 		if (err)
@@ -341,10 +353,13 @@ static void run_epoch(bool removal)
 	int status = 0;
 	pid_t pid;
 
+	shared->ready = false;
 	fflush(stdout);
 	pid = fork();
 	if (!pid)
 		_exit(epoch_child(NULL));
+	while (!shared->ready && now_ms() < begun + 60000)
+		sleep_ms(2);
 	if (removal)
 		take_away();
 	else

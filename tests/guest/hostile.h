@@ -5,7 +5,8 @@
  *	hostile.c		epochs, the report, resets, removal
  *	hostile_count.c		what was done and refused; the rejections of uapi.h
  *	hostile_file.c		open, mmap, memory, ioctls but those that send
- *	hostile_native.c	staged commands, SUBMIT, RESYNC, DROP
+ *	hostile_native.c	staging, SUBMIT, RESYNC, DROP
+ *	hostile_command.c	a staged command, and what is wrong with it
  *	hostile_standard.c	NVMe passthrough by ioctl and by rings
  *	hostile_neighbour.c	the honest process on another queue
  *
@@ -63,6 +64,7 @@ struct shared {
 	atomic_ulong aborted;		/* that the host did */
 	atomic_ulong staged, taken;
 	atomic_ulong flaw_taken[NR_FLAWS], flaw_refused[NR_FLAWS];
+	atomic_bool ready;		/* the epoch's file is open */
 	atomic_bool dead;		/* the drive was taken away */
 	atomic_uint wrong;
 	struct neighbour_counts nb;
@@ -76,6 +78,9 @@ enum mode { NATIVE, NATIVE_RO, STANDARD, STANDARD_RO, UNDECIDED, NR_MODES };
 enum ending { END_CLOSE, END_EXIT, END_KILL, END_UNMAP, NR_ENDINGS };
 
 #define RW_LEN		((1ul << 20) + 16 * PAGE)	/* beyond mdts */
+/* Bytes beside the registered part of it, which nothing may reach. */
+#define MARGIN		256ul
+#define REGISTERED	(RW_LEN - 2 * MARGIN)
 #define RO_LEN		(8 * PAGE)
 #define RO_SEED		4711
 #define CANARY		0xc5
@@ -145,6 +150,14 @@ static inline bool is_native(void)
 {
 	return epoch.mode == NATIVE || epoch.mode == NATIVE_RO;
 }
+
+/* hostile_command.c */
+#define ANY_ERRNO	1	/* or none */
+/* What a command is refused with; 0: it is taken. */
+int flaw_errno(enum flaw flaw);
+enum flaw flaw_pick(struct thread *t);
+struct nvq_sqe command_good(struct thread *t);
+void command_spoil(struct thread *t, struct nvq_sqe *s, enum flaw flaw);
 
 /* hostile_native.c */
 void native_begin(void);

@@ -168,8 +168,11 @@ static const off_t regions[] = {
 	NVQ_MMAP_CQ, NVQ_MMAP_KPAGE, NVQ_MMAP_SQ, NVQ_MMAP_UPAGE,
 };
 
-/* Everything that can be done to a mapping, of which we keep nothing. */
-static void ill_use(struct thread *t, char *p, size_t len)
+/*
+ * Everything that can be done to a mapping, of which we keep nothing.  How much of
+ * it is gone already, where another thread may have mapped something since.
+ */
+static size_t ill_use(struct thread *t, char *p, size_t len)
 {
 	static const int advice[] = {
 		MADV_DONTNEED, MADV_FREE, MADV_REMOVE, MADV_DOFORK,
@@ -203,7 +206,9 @@ static void ill_use(struct thread *t, char *p, size_t len)
 		mlock(p, len);
 		break;
 	case 5:
-		syscall(SYS_remap_file_pages, p, PAGE, 0, below(t, 4), 0);
+		/* unmaps before it asks the driver */
+		if (syscall(SYS_remap_file_pages, p, PAGE, 0, below(t, 4), 0))
+			return PAGE;
 		break;
 	case 6:
 		if (pipe(pipes))
@@ -218,6 +223,7 @@ static void ill_use(struct thread *t, char *p, size_t len)
 		mmap(p, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS |
 		     MAP_FIXED, -1, 0);
 	}
+	return 0;
 }
 
 static void op_mmap(struct thread *t)
@@ -225,6 +231,7 @@ static void op_mmap(struct thread *t)
 	size_t len = (1 + below(t, 8)) * PAGE - below(t, 2) * below(t, PAGE);
 	off_t off = regions[below(t, 4)];
 	int prot = below(t, 8), flags = MAP_SHARED;
+	size_t gone;
 	char *p;
 
 	switch (below(t, 8)) {
@@ -253,8 +260,10 @@ static void op_mmap(struct thread *t)
 		return;
 	if (prot & PROT_WRITE && off < (off_t)NVQ_MMAP_SQ)
 		wrong(t, "what the kernel writes is mapped writable");
-	ill_use(t, p, (len + PAGE - 1) & ~(PAGE - 1));
-	munmap(p, len);
+	len = (len + PAGE - 1) & ~(PAGE - 1);
+	gone = ill_use(t, p, len);
+	if (gone < len)
+		munmap(p + gone, len - gone);
 }
 
 /* The mappings that are in use: what the rings hold goes on without them. */
@@ -378,9 +387,9 @@ static void op_reregister(struct thread *t)
 	native_burst(t);
 	pthread_mutex_lock(&epoch.lock);
 	i = native_unregister(epoch.n.q.fd, epoch.rw_index);
-	if (note(C_UNREGISTER, i) < 0)
+	if (note(C_UNREGISTER, i) < 0 && !shared->dead)
 		wrong(t, "our buffer does not let go: %d", i);
-	i = reg(epoch.rw + 256, RW_LEN - 512, 0);
+	i = reg(epoch.rw + MARGIN, REGISTERED, 0);
 	if (i < 0 && !shared->dead)
 		wrong(t, "our buffer cannot be registered again: %d", i);
 	epoch.rw_index = i;
@@ -429,7 +438,8 @@ static void op_fork(struct thread *t)
 		return;
 	if (one_in(t, 3))
 		kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
 	if (what == 0 && epoch.n.cq && WIFEXITED(status))
 		wrong(t, "a child inherited the CQ");
 }

@@ -17,20 +17,6 @@
 
 #include "hostile.h"
 
-/* Bytes beside the registered part of the buffer, which nothing may reach. */
-#define MARGIN		256ul
-#define REGISTERED	(RW_LEN - 2 * MARGIN)
-#define ANY		1	/* no errno, for noise */
-
-static const short expected[NR_FLAWS] = {
-	[F_OPCODE] = EOPNOTSUPP, [F_NSID] = EINVAL, [F_OTHER_NS] = EINVAL,
-	[F_CID] = EINVAL, [F_CID_BUSY] = ANY, [F_BUF] = EINVAL,
-	[F_NO_BUF] = EINVAL, [F_OFFSET_ODD] = EINVAL, [F_OFFSET_END] = EINVAL,
-	[F_OFFSET_WRAP] = EINVAL, [F_BEYOND] = EINVAL, [F_MDTS] = EINVAL,
-	[F_LBA] = EINVAL, [F_LBA_WRAP] = EINVAL, [F_RO_BUF] = EACCES,
-	[F_READONLY] = EACCES, [F_NOISE] = ANY, [F_SCRIBBLED] = ANY,
-};
-
 static uint64_t submitted_before;
 
 static bool checks(void)
@@ -120,163 +106,18 @@ void native_settled(struct thread *t)
 	canaries(t);
 }
 
-/* ---- one command ------------------------------------------------------------- */
-
-static struct nvq_sqe good_command(struct thread *t)
-{
-	static const uint8_t ops[] = { OP_READ, OP_READ, OP_WRITE, OP_COMPARE };
-	unsigned int lba = epoch.n.q.g.lba_size, nlb = 1 + below(t, 16);
-	uint8_t op = ops[below(t, epoch.mode == NATIVE_RO ? 2 : 4)];
-
-	if (one_in(t, 16))
-		nlb = 1 + below(t, (1u << 20) / lba);
-	return native_rw(&epoch.n, op, epoch.next_cid++ % epoch.n.q.g.depth,
-			 below(t, epoch.n.q.g.nsze - nlb), nlb, epoch.rw_index,
-			 below(t, (REGISTERED - nlb * lba) / 4) * 4);
-}
-
-static void noise(struct thread *t, struct nvq_sqe *s)
-{
-	uint64_t *w = (uint64_t *)s;
-	unsigned int i;
-
-	for (i = 0; i < sizeof(*s) / 8; i++)
-		w[i] = random64(&t->rnd);
-	/* half of it gets past the first checks */
-	if (one_in(t, 2)) {
-		s->opcode = OP_READ;
-		s->nsid = epoch.n.q.g.nsid;
-		s->cid %= epoch.n.q.g.depth;
-		s->buf %= 8;
-		s->cdw11 = 0;
-	}
-}
-
-static void spoil_place(struct thread *t, struct nvq_sqe *s, enum flaw flaw)
-{
-	unsigned int lba = epoch.n.q.g.lba_size;
-
-	switch (flaw) {
-	case F_OFFSET_ODD:
-		s->offset |= 1 + below(t, 3);
-		break;
-	case F_OFFSET_END:
-		s->offset = REGISTERED - below(t, lba / 4) * 4;
-		break;
-	case F_OFFSET_WRAP:
-		s->offset = -(uint64_t)(4 * (1 + below(t, 4096)));
-		break;
-	case F_BEYOND:
-		s->cdw12 = (REGISTERED - (1 << 19)) / lba;
-		s->cdw10 = s->cdw11 = 0;
-		s->offset = 1 << 19;
-		break;
-	case F_MDTS:
-		s->cdw12 = (1u << 20) / lba + below(t, 8);
-		s->cdw10 = s->cdw11 = 0;
-		s->offset = 0;
-		break;
-	case F_LBA:
-		s->cdw10 = epoch.n.q.g.nsze - (s->cdw12 & 0xffff) +
-			   below(t, 4096);
-		break;
-	default:	/* F_LBA_WRAP */
-		s->cdw10 = ~0u - below(t, 2);
-		s->cdw11 = ~0u;
-	}
-}
-
-static void spoil(struct thread *t, struct nvq_sqe *s, enum flaw flaw)
-{
-	switch (flaw) {
-	case F_NONE:
-		break;
-	case F_FLAGS:
-		s->flags = random64(&t->rnd);
-		break;
-	case F_MPTR:
-		s->ignored = random64(&t->rnd);
-		break;
-	case F_PASSED:
-		s->cdw2 = random64(&t->rnd);
-		s->cdw3 = random64(&t->rnd);
-		break;
-	case F_LENGTH:
-		s->length = random64(&t->rnd);
-		break;
-	case F_DATALESS:
-		s->opcode = one_in(t, 2) ? OP_FLUSH : OP_VERIFY;
-		s->buf = random64(&t->rnd);
-		s->offset = random64(&t->rnd);
-		break;
-	case F_OPCODE:
-		s->opcode = 0x80 | random64(&t->rnd);
-		break;
-	case F_NSID:
-		s->nsid = below(t, 2) ? 0 : ~below(t, 3);
-		break;
-	case F_OTHER_NS:
-		s->nsid = NS_NEIGHBOUR;
-		break;
-	case F_CID:
-		s->cid = epoch.n.q.g.depth + below(t, 3) * 1000;
-		break;
-	case F_CID_BUSY:
-		s->cid = (epoch.next_cid - 2u) % epoch.n.q.g.depth;
-		break;
-	case F_BUF:
-		s->buf = NVQ_MAX_BUFS << below(t, 20);
-		break;
-	case F_NO_BUF:
-		s->buf = NVQ_MAX_BUFS - 1;
-		break;
-	case F_RO_BUF:
-		s->opcode = OP_READ;
-		s->buf = epoch.ro_index;
-		s->offset = 0;
-		s->cdw12 = 0;
-		break;
-	case F_READONLY:
-		s->opcode = one_in(t, 2) ? OP_WRITE : OP_ZEROES;
-		break;
-	case F_NOISE:
-	case F_SCRIBBLED:
-		noise(t, s);
-		break;
-	default:
-		spoil_place(t, s, flaw);
-	}
-}
-
-/* Valid, with one field changed, or noise: 45, 42 and 13 of a hundred. */
-static enum flaw pick(struct thread *t)
-{
-	unsigned int what = below(t, 100);
-	enum flaw flaw;
-
-	if (what < 45)
-		return F_NONE;
-	if (what >= 87)
-		return F_NOISE;
-	flaw = 1 + below(t, F_NOISE - 1);
-	/* only a read-only descriptor refuses those */
-	if (flaw == F_READONLY && epoch.mode != NATIVE_RO)
-		return F_NONE;
-	return flaw;
-}
-
 /* ---- staging, and what becomes of it ------------------------------------------ */
 
 /* Under the lock. */
 static void stage(struct thread *t)
 {
 	struct native *n = &epoch.n;
-	enum flaw flaw = pick(t);
-	struct nvq_sqe s = good_command(t);
+	enum flaw flaw = flaw_pick(t);
+	struct nvq_sqe s = command_good(t);
 
 	if (n->tail - n->k->sq_head > n->mask)
 		return;
-	spoil(t, &s, flaw);
+	command_spoil(t, &s, flaw);
 	epoch.flaws[n->tail & n->mask] = flaw;
 	native_stage(n, &s);
 	shared->staged++;
@@ -286,8 +127,8 @@ static void stage(struct thread *t)
 static void judge_refusal(struct thread *t, enum flaw flaw, int err)
 {
 	shared->flaw_refused[flaw]++;
-	if (checks() && expected[flaw] != ANY && err != EBUSY &&
-	    err != expected[flaw])
+	if (checks() && flaw_errno(flaw) != ANY_ERRNO && err != EBUSY &&
+	    err != flaw_errno(flaw))
 		wrong(t, "a command with flaw %u is refused with %d", flaw,
 		      err);
 }
@@ -295,7 +136,7 @@ static void judge_refusal(struct thread *t, enum flaw flaw, int err)
 static void judge_taken(struct thread *t, enum flaw flaw)
 {
 	shared->flaw_taken[flaw]++;
-	if (checks() && expected[flaw] && expected[flaw] != ANY)
+	if (checks() && flaw_errno(flaw) && flaw_errno(flaw) != ANY_ERRNO)
 		wrong(t, "a command with flaw %u is taken", flaw);
 }
 
@@ -403,10 +244,11 @@ static long submit_ring(struct thread *t, const struct nvq_submit *s)
 	io_uring_queue_exit(&r);
 	if (e.res == -EINTR || e.res == -ECANCELED)
 		return 0;
-	/* an IOPOLL ring cannot wait, whatever the queue */
-	if (e.res == -EOPNOTSUPP && s->wait && shape & IORING_SETUP_IOPOLL)
-		e.res = 0;
-	return note(C_SUBMIT_RING, e.res);
+	note(C_SUBMIT_RING, e.res);
+	/* an IOPOLL ring cannot wait, whatever the queue: nothing was looked at */
+	if (s->wait && (is_poll(&epoch.n.q) || shape & IORING_SETUP_IOPOLL))
+		return -ETIME;
+	return e.res;
 }
 
 static long submit(struct thread *t)
@@ -414,6 +256,7 @@ static long submit(struct thread *t)
 	struct nvq_submit s = { 0 };
 	int fd = epoch.n.q.fd;
 	unsigned int how = below(t, 16);
+	long ret;
 
 	if (how < 8)
 		return note(C_SUBMIT, ioctl(fd, NVQ_IOC_SUBMIT, NULL) < 0 ?
@@ -424,10 +267,11 @@ static long submit(struct thread *t)
 		s.wait = 1 + below(t, 4) * below(t, 64);
 		s.timeout_ms = 1 + below(t, 20);
 	}
-	if (how == 15)
+	if (how == 15 || how == 11)
 		return submit_ring(t, &s);
-	return note(s.wait ? C_WAIT : C_SUBMIT,
-		    ioctl(fd, NVQ_IOC_SUBMIT, &s) < 0 ? -errno : 1);
+	ret = note(s.wait ? C_WAIT : C_SUBMIT,
+		   ioctl(fd, NVQ_IOC_SUBMIT, &s) < 0 ? -errno : 1);
+	return s.wait && is_poll(&epoch.n.q) ? -ETIME : ret;
 }
 
 /* ---- operations ---------------------------------------------------------------- */
@@ -472,10 +316,16 @@ static void op_submit(struct thread *t)
 		if (epoch.racy)
 			lock();
 		judge(t, head, ret);
-		reap();
-		if (ret == -ESTALE)
-			resync(t);
-		else if (stopped(ret))
+		/* not always at once: others are to find it so */
+		if (ret == -ESTALE) {
+			if (one_in(t, 4))
+				resync(t);
+			break;
+		}
+		/* nor is all read at once, so that RESYNC finds some that is not */
+		if (one_in(t, 2))
+			reap();
+		if (stopped(ret))
 			drop(epoch.n.k->sq_head);
 	}
 	count_taken();
@@ -490,9 +340,9 @@ static void op_scribble(struct thread *t)
 
 	if (!mapped() || !epoch.racy)
 		return;
-	s = good_command(t);
+	s = command_good(t);
 	if (one_in(t, 2))
-		spoil(t, &s, 1 + below(t, F_NOISE));
+		command_spoil(t, &s, 1 + below(t, F_NOISE));
 	for (i = 0; i < 20; i++) {
 		uint32_t at = (epoch.n.k->sq_head + below(t, 4)) &
 			      epoch.n.mask;
@@ -560,9 +410,9 @@ static void op_submit_from(struct thread *t)
 
 	lock();
 	for (i = 0; i < nr; i++) {
-		s[i] = good_command(t);
-		flaws[i] = pick(t);
-		spoil(t, &s[i], flaws[i]);
+		s[i] = command_good(t);
+		flaws[i] = flaw_pick(t);
+		command_spoil(t, &s[i], flaws[i]);
 	}
 	f.cq_head = epoch.n.k ? epoch.n.k->completed : 0;
 	if (one_in(t, 16))
@@ -576,15 +426,19 @@ static void op_submit_from(struct thread *t)
 	if (ret == -EFAULT || f.reserved[0] | f.reserved[1] | f.reserved[2] |
 	    f.reserved[3])
 		goto out;
-	shared->staged += nr;
+	if (is_native() || ret > 0)
+		shared->staged += nr;
 	for (i = 0; ret > 0 && i < ret; i++)
 		judge_taken(t, flaws[i]);
 	if (ret < 0 && is_refusal(-ret) && is_native())
 		judge_refusal(t, flaws[0], -ret);
 	if (ret == -ESTALE)
 		resync(t);
-	if (epoch.n.k)
+	/* of other files standard commands count there, too */
+	if (is_native())
 		count_taken();
+	else if (ret > 0)
+		shared->taken += ret;
 out:
 	unlock();
 }
@@ -606,7 +460,7 @@ void native_burst(struct thread *t)
 	}
 	lock();
 	for (i = 0; i < 200; i++) {
-		struct nvq_sqe s = good_command(t);
+		struct nvq_sqe s = command_good(t);
 
 		if (epoch.n.tail - epoch.n.k->sq_head > epoch.n.mask)
 			break;
