@@ -492,5 +492,5 @@ const struct op file_ops[] = {
 	{ "poll", op_poll, { 3, 3, 3, 3, 3 } },
 	{ "signal", op_signal, { 2, 2, 2, 2, 2 } },
 	{ "read, write, seek", op_read, { 2, 2, 2, 2, 2 } },
-	{ NULL }
+	{ NULL, NULL, { 0 } }
 };

@@ -496,5 +496,5 @@ const struct op native_ops[] = {
 	{ "drop", op_drop, { 3, 3, 1, 1, 1 } },
 	{ "submit_from", op_submit_from, { 4, 120, 1, 1, 10 } },
 	{ "full queue", op_full, { 1, 0, 0, 0, 0 } },
-	{ NULL }
+	{ NULL, NULL, { 0 } }
 };

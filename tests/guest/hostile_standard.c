@@ -425,5 +425,5 @@ const struct op standard_ops[] = {
 	{ "ring", op_ring, { 1, 1, 25, 25, 10 } },
 	{ "cancel", op_cancel, { 0, 0, 2, 2, 1 } },
 	{ "no free slot", op_no_slot, { 0, 0, 1, 1, 0 } },
-	{ NULL }
+	{ NULL, NULL, { 0 } }
 };
