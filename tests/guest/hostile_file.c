@@ -356,7 +356,7 @@ static void op_register(struct thread *t)
 		p = file;
 		break;
 	case 8:
-		if (one_in(t, 20))
+		if (one_in(t, 8))
 			fill_table();
 	}
 	i = reg(p, len, flags);
