@@ -316,11 +316,16 @@ static bool disturb(pid_t pid, int *status, uint64_t *rnd)
 	return false;
 }
 
+static bool unbind(void)
+{
+	return !file_write(bdf, "/sys/bus/pci/drivers/nvqueue/unbind");
+}
+
 static void take_away(void)
 {
 	sleep_ms(300);
 	shared->dead = true;
-	if (file_write(bdf, "/sys/bus/pci/drivers/nvqueue/unbind"))
+	if (!unbind())
 		wrong(NULL, "the drive cannot be unbound");
 }
 
@@ -414,16 +419,27 @@ static void end_neighbour(pid_t pid)
 	   FLOOR_MIB);
 }
 
+/*
+ * io_uring lets go of the last file some time after its process, and as long as it
+ * has not, the drive that was taken away is still nvq0, and the new one is not.
+ */
 static bool bound_again(void)
 {
+	uint64_t end = now_ms() + 30000;
 	char line[512];
 
 	snprintf(line, sizeof(line), "%s bind %s >/dev/null", tool, bdf);
-	if (system(line))
-		return false;
-	shared->dead = false;
-	give_away();
-	return true;
+	while (!system(line)) {
+		if (!access(epoch.node, F_OK)) {
+			shared->dead = false;
+			give_away();
+			return true;
+		}
+		if (now_ms() > end || !unbind())
+			break;
+		sleep_ms(200);
+	}
+	return false;
 }
 
 /* A native and a standard owner lose their drive. */
