@@ -211,6 +211,8 @@ static int epoch_child(void *arg)
 
 	(void)arg;
 	epoch_begin();
+	if (epoch.number % CYCLE == 6)
+		native_for_certain(&t);
 	shared->ready = true;
 	run_threads();
 	if (is_native() && epoch.ending != END_EXIT)
@@ -365,8 +367,12 @@ static void run_epoch(bool removal)
 	pid = fork();
 	if (!pid)
 		_exit(epoch_child(NULL));
-	while (!shared->ready && now_ms() < begun + 60000)
+	while (!shared->ready && now_ms() < begun + 60000) {
+		if (atomic_exchange(&shared->want_reset, false) &&
+		    file_write("1", RESET))
+			wrong(NULL, "no reset");
 		sleep_ms(2);
+	}
 	if (removal)
 		take_away();
 	else

@@ -279,6 +279,38 @@ static long submit(struct thread *t)
 	return s.wait && is_poll(&epoch.n.q) ? -ETIME : ret;
 }
 
+/*
+ * What would be luck otherwise, before there are threads: a wait that is too short,
+ * and a reset with completions that were not read.
+ */
+void native_for_certain(struct thread *t)
+{
+	struct nvq_submit wait = { .wait = 100, .timeout_ms = 1 };
+	unsigned int i, lba = epoch.n.q.g.lba_size;
+	uint64_t end = now_ms() + 30000;
+
+	for (i = 0; i < 100; i++) {
+		struct nvq_sqe s = native_rw(&epoch.n, OP_READ, i, 0,
+					     (1u << 20) / lba, epoch.rw_index,
+					     0);
+
+		epoch.flaws[epoch.n.tail & epoch.n.mask] = F_NONE;
+		native_stage(&epoch.n, &s);
+		shared->staged++;
+	}
+	note(C_SUBMIT, ioctl(epoch.n.q.fd, NVQ_IOC_SUBMIT, NULL) < 0 ?
+	     -errno : 1);
+	note(C_WAIT, ioctl(epoch.n.q.fd, NVQ_IOC_SUBMIT, &wait) < 0 ?
+	     -errno : 1);
+	shared->want_reset = true;
+	while (epoch.n.k->state != NVQ_STATE_RESYNC && now_ms() < end)
+		sleep_ms(2);
+	if (resync_once() != -EBUSY)
+		wrong(t, "a RESYNC with 100 that were not read");
+	resync(t);
+	count_taken();
+}
+
 /* ---- operations ---------------------------------------------------------------- */
 
 static void lock(void)
@@ -529,6 +561,6 @@ const struct op native_ops[] = {
 	{ "drop", op_drop, { 3, 3, 1, 1, 1 } },
 	{ "submit_from", op_submit_from, { 4, 120, 1, 1, 10 } },
 	{ "full queue", op_full, { 1, 0, 0, 0, 0 } },
-	{ "an id twice", op_busy, { 1, 0, 0, 0, 0 } },
+	{ "an id twice", op_busy, { 3, 0, 0, 0, 0 } },
 	{ NULL }
 };
