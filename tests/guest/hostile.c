@@ -7,8 +7,9 @@
  *	hostile NODE NEIGHBOUR BDF NVQ SEED OPERATIONS SECONDS [THREADS [EPOCH]]
  *
  * NODE is the queue file that is given away, NEIGHBOUR another of the same
- * drive, BDF the drive's address, NVQ the tool.  After SECONDS no epoch begins,
- * unless NVQ_FULL is set.  With EPOCH it is that epoch alone.
+ * drive, BDF the drive's address, NVQ the tool.  After SECONDS no epoch begins, but
+ * for a fifth of the operations and one epoch of each mode; all of them are done
+ * where NVQ_FULL is set.  With EPOCH it is that epoch alone.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,6 +29,7 @@
 
 #define NOBODY		65534
 #define EPOCH_OPS	600	/* of each thread */
+#define CYCLE		10	/* epochs, all modes in them */
 #define FLOOR_MIB	2	/* that the neighbour verifies at least */
 #define RESET		"/sys/class/nvqueue/nvq0/reset_controller"
 
@@ -209,6 +211,8 @@ static int epoch_child(void *arg)
 
 	(void)arg;
 	epoch_begin();
+	if (epoch.number % CYCLE == 6)
+		native_for_certain(&t);
 	shared->ready = true;
 	run_threads();
 	if (is_native() && epoch.ending != END_EXIT)
@@ -235,7 +239,7 @@ static int epoch_child(void *arg)
 
 static void choose_epoch(uint64_t seed, unsigned int number, unsigned int threads)
 {
-	static const enum mode modes[10] = {
+	static const enum mode modes[CYCLE] = {
 		NATIVE, STANDARD, NATIVE, UNDECIDED, NATIVE_RO,
 		STANDARD, NATIVE, STANDARD_RO, NATIVE, STANDARD,
 	};
@@ -247,10 +251,10 @@ static void choose_epoch(uint64_t seed, unsigned int number, unsigned int thread
 	epoch.seed = mix(seed, number);
 	epoch.nr_threads = threads;
 	epoch.nr_ops = EPOCH_OPS;
-	epoch.mode = modes[number % 10];
+	epoch.mode = modes[number % CYCLE];
 	epoch.racy = number % 4 == 2;
 	epoch.ending = (number + number / 4) % NR_ENDINGS;
-	epoch.formats = number % 10 == 5 || number % 20 == 18;
+	epoch.formats = number % CYCLE == 5 || number % 20 == 18;
 }
 
 static int format(unsigned int nsid, unsigned int lbaf)
@@ -293,7 +297,7 @@ static bool gone(pid_t pid, int *status, unsigned int ms)
 /* What happens to the drive meanwhile, until the process has gone. */
 static bool disturb(pid_t pid, int *status, uint64_t *rnd)
 {
-	unsigned int resets = epoch.number % 2 || !(epoch.number % 10) ? 0 : 4;
+	unsigned int resets = epoch.number % 2 || !(epoch.number % CYCLE) ? 0 : 4;
 	bool over;
 	int err;
 
@@ -314,11 +318,16 @@ static bool disturb(pid_t pid, int *status, uint64_t *rnd)
 	return false;
 }
 
+static bool unbind(void)
+{
+	return !file_write(bdf, "/sys/bus/pci/drivers/nvqueue/unbind");
+}
+
 static void take_away(void)
 {
 	sleep_ms(300);
 	shared->dead = true;
-	if (file_write(bdf, "/sys/bus/pci/drivers/nvqueue/unbind"))
+	if (!unbind())
 		wrong(NULL, "the drive cannot be unbound");
 }
 
@@ -358,8 +367,12 @@ static void run_epoch(bool removal)
 	pid = fork();
 	if (!pid)
 		_exit(epoch_child(NULL));
-	while (!shared->ready && now_ms() < begun + 60000)
+	while (!shared->ready && now_ms() < begun + 60000) {
+		if (atomic_exchange(&shared->want_reset, false) &&
+		    file_write("1", RESET))
+			wrong(NULL, "no reset");
 		sleep_ms(2);
+	}
 	if (removal)
 		take_away();
 	else
@@ -412,16 +425,27 @@ static void end_neighbour(pid_t pid)
 	   FLOOR_MIB);
 }
 
+/*
+ * io_uring lets go of the last file some time after its process, and as long as it
+ * has not, the drive that was taken away is still nvq0, and the new one is not.
+ */
 static bool bound_again(void)
 {
+	uint64_t end = now_ms() + 30000;
 	char line[512];
 
 	snprintf(line, sizeof(line), "%s bind %s >/dev/null", tool, bdf);
-	if (system(line))
-		return false;
-	shared->dead = false;
-	give_away();
-	return true;
+	while (!system(line)) {
+		if (!access(epoch.node, F_OK)) {
+			shared->dead = false;
+			give_away();
+			return true;
+		}
+		if (now_ms() > end || !unbind())
+			break;
+		sleep_ms(200);
+	}
+	return false;
 }
 
 /* A native and a standard owner lose their drive. */
@@ -497,9 +521,10 @@ int main(int argc, char **argv)
 	is(format(NS_METADATA, 1), 0, "a namespace with metadata");
 	give_away();
 	neighbour = start_neighbour(argv[2]);
-	for (i = first; i <= last && shared->total < count; i++) {
-		if (!tap_env("NVQ_FULL", 0) && now_ms() > end &&
-		    shared->total >= floor)
+	for (i = first; i <= last; i++) {
+		bool late = !tap_env("NVQ_FULL", 0) && now_ms() > end;
+
+		if (i >= first + CYCLE && shared->total >= (late ? floor : count))
 			break;
 		choose_epoch(seed, i, threads);
 		run_epoch(false);

@@ -65,6 +65,7 @@ struct shared {
 	atomic_ulong staged, taken;
 	atomic_ulong flaw_taken[NR_FLAWS], flaw_refused[NR_FLAWS];
 	atomic_bool ready;		/* the epoch's file is open */
+	atomic_bool want_reset;		/* it asks for one */
 	atomic_bool dead;		/* the drive was taken away */
 	atomic_uint wrong;
 	struct neighbour_counts nb;
@@ -162,6 +163,7 @@ void command_spoil(struct thread *t, struct nvq_sqe *s, enum flaw flaw);
 /* hostile_native.c */
 void native_begin(void);
 void native_burst(struct thread *t);
+void native_for_certain(struct thread *t);
 /* Under the lock: of what is staged. */
 void native_nothing_known(void);
 /* Everything accepted has ended. */

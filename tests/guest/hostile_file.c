@@ -94,9 +94,13 @@ static void op_geometry(struct thread *t)
 {
 	struct nvq_geometry g = { .nsid = random64(&t->rnd) };
 	void *arg = one_in(t, 8) ? (void *)(uintptr_t)below(t, 4096) : &g;
-	long ret = note(C_GEOMETRY, failed(ioctl(epoch.n.q.fd,
-						 NVQ_IOC_GEOMETRY, arg)));
+	long ret;
 
+	/* it would make a stale queue live before anybody has met it */
+	if (epoch.formats && !one_in(t, 4))
+		return;
+	ret = note(C_GEOMETRY, failed(ioctl(epoch.n.q.fd, NVQ_IOC_GEOMETRY,
+					    arg)));
 	if (!ret && g.nsid != NS_OURS)
 		wrong(t, "the geometry is of namespace %u", g.nsid);
 }
@@ -356,7 +360,7 @@ static void op_register(struct thread *t)
 		p = file;
 		break;
 	case 8:
-		if (one_in(t, 20))
+		if (one_in(t, 8))
 			fill_table();
 	}
 	i = reg(p, len, flags);

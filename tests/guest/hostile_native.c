@@ -126,8 +126,11 @@ static void stage(struct thread *t)
 /* A refused command is one that its flaw, or an id in flight, accounts for. */
 static void judge_refusal(struct thread *t, enum flaw flaw, int err)
 {
+	/* who knows what it was when it was looked at */
+	if (!checks())
+		flaw = F_SCRIBBLED;
 	shared->flaw_refused[flaw]++;
-	if (checks() && flaw_errno(flaw) != ANY_ERRNO && err != EBUSY &&
+	if (flaw_errno(flaw) != ANY_ERRNO && err != EBUSY &&
 	    err != flaw_errno(flaw))
 		wrong(t, "a command with flaw %u is refused with %d", flaw,
 		      err);
@@ -135,8 +138,10 @@ static void judge_refusal(struct thread *t, enum flaw flaw, int err)
 
 static void judge_taken(struct thread *t, enum flaw flaw)
 {
+	if (!checks())
+		flaw = F_SCRIBBLED;
 	shared->flaw_taken[flaw]++;
-	if (checks() && flaw_errno(flaw) && flaw_errno(flaw) != ANY_ERRNO)
+	if (flaw_errno(flaw) && flaw_errno(flaw) != ANY_ERRNO)
 		wrong(t, "a command with flaw %u is taken", flaw);
 }
 
@@ -272,6 +277,38 @@ static long submit(struct thread *t)
 	ret = note(s.wait ? C_WAIT : C_SUBMIT,
 		   ioctl(fd, NVQ_IOC_SUBMIT, &s) < 0 ? -errno : 1);
 	return s.wait && is_poll(&epoch.n.q) ? -ETIME : ret;
+}
+
+/*
+ * What would be luck otherwise, before there are threads: a wait that is too short,
+ * and a reset with completions that were not read.
+ */
+void native_for_certain(struct thread *t)
+{
+	struct nvq_submit wait = { .wait = 100, .timeout_ms = 1 };
+	unsigned int i, lba = epoch.n.q.g.lba_size;
+	uint64_t end = now_ms() + 30000;
+
+	for (i = 0; i < 100; i++) {
+		struct nvq_sqe s = native_rw(&epoch.n, OP_READ, i, 0,
+					     (1u << 20) / lba, epoch.rw_index,
+					     0);
+
+		epoch.flaws[epoch.n.tail & epoch.n.mask] = F_NONE;
+		native_stage(&epoch.n, &s);
+		shared->staged++;
+	}
+	note(C_SUBMIT, ioctl(epoch.n.q.fd, NVQ_IOC_SUBMIT, NULL) < 0 ?
+	     -errno : 1);
+	note(C_WAIT, ioctl(epoch.n.q.fd, NVQ_IOC_SUBMIT, &wait) < 0 ?
+	     -errno : 1);
+	shared->want_reset = true;
+	while (epoch.n.k->state != NVQ_STATE_RESYNC && now_ms() < end)
+		sleep_ms(2);
+	if (resync_once() != -EBUSY)
+		wrong(t, "a RESYNC with 100 that were not read");
+	resync(t);
+	count_taken();
 }
 
 /* ---- operations ---------------------------------------------------------------- */
@@ -487,6 +524,34 @@ static void op_full(struct thread *t)
 	}
 }
 
+/* An id twice, the first of them in flight for a while. */
+static void op_busy(struct thread *t)
+{
+	static const struct nvq_submit none;
+	struct native *n = &epoch.n;
+	struct nvq_sqe s;
+	unsigned int i;
+
+	if (!mapped())
+		return;
+	lock();
+	s = native_rw(n, OP_READ, epoch.next_cid++ % n->q.g.depth, 0,
+		      (1u << 20) / n->q.g.lba_size, epoch.rw_index, 0);
+	for (i = 0; i < 2 && n->tail - n->k->sq_head <= n->mask; i++) {
+		epoch.flaws[n->tail & n->mask] = i ? F_CID_BUSY : F_NONE;
+		native_stage(n, &s);
+		shared->staged++;
+	}
+	ioctl(n->q.fd, NVQ_IOC_SUBMIT, NULL);
+	if (one_in(t, 2))
+		submit_ring(t, &none);
+	else
+		note(C_SUBMIT, ioctl(n->q.fd, NVQ_IOC_SUBMIT, NULL) < 0 ?
+		     -errno : 1);
+	count_taken();
+	unlock();
+}
+
 const struct op native_ops[] = {
 	{ "stage", op_stage, { 60, 0, 0, 0, 6 } },
 	{ "submit", op_submit, { 40, 0, 0, 0, 6 } },
@@ -496,5 +561,6 @@ const struct op native_ops[] = {
 	{ "drop", op_drop, { 3, 3, 1, 1, 1 } },
 	{ "submit_from", op_submit_from, { 4, 120, 1, 1, 10 } },
 	{ "full queue", op_full, { 1, 0, 0, 0, 0 } },
+	{ "an id twice", op_busy, { 3, 0, 0, 0, 0 } },
 	{ NULL, NULL, { 0 } }
 };
