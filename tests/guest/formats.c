@@ -148,7 +148,8 @@ static void finish(void)
 		struct user *u = &users[i];
 
 		pthread_join(u->thread, NULL);
-		ok(!u->wrong, "%s: %lu good, %lu stale%s%s", u->node,
+		ok(!u->wrong, "%s: no byte beside a buffer changed: "
+		   "%lu good, %lu stale%s%s", u->node,
 		   atomic_load(&u->good), atomic_load(&u->stale),
 		   u->wrong ? ", " : "", u->wrong ? u->wrong : "");
 		ok(u->good >= 100 && u->stale >= 10,
