@@ -118,6 +118,28 @@ void nvq_fault_identify(struct nvme_id_ctrl *id)
 		id->vwc &= ~NVME_CTRL_VWC_PRESENT;
 }
 
+/* ------------------------------------------------------------- allocations */
+
+static unsigned int fail_alloc;
+module_param(fail_alloc, uint, 0644);
+MODULE_PARM_DESC(fail_alloc, "the n-th allocation of the driver from now fails; 0: none");
+
+static DEFINE_SPINLOCK(alloc_lock);
+
+/* Any context; the lock is inside every other. */
+bool nvq_fault_alloc(void)
+{
+	unsigned long flags;
+	bool hit;
+
+	spin_lock_irqsave(&alloc_lock, flags);
+	hit = fail_alloc == 1;
+	if (fail_alloc)
+		fail_alloc--;
+	spin_unlock_irqrestore(&alloc_lock, flags);
+	return hit;
+}
+
 /* ------------------------------------------------------------------- sysfs */
 
 static void disarm_all(struct nvq_ctrl *ctrl)

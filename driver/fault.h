@@ -13,7 +13,8 @@
  * COUNT (default 1) are hit.  Reading lists NAME WHICH SKIP COUNT HITS.
  *
  * And what the controller claims to be able to do is made less, by parameters of
- * the module (claim_*), for shapes that no emulated drive has.
+ * the module (claim_*), for shapes that no emulated drive has.  Another, fail_alloc,
+ * lets one of the driver's own allocations fail (fault_alloc.h).
  */
 #ifndef NVQ_FAULT_H
 #define NVQ_FAULT_H
@@ -41,6 +42,8 @@ enum nvq_fault_id {
 #define NVQ_FAULT_CID		0xffff
 
 #ifdef NVQ_FAULT_POINTS
+
+#include "fault_alloc.h"
 
 struct nvq_faults {
 	spinlock_t lock;	/* inside every other */

@@ -351,19 +351,25 @@ int nvq_ns_freeze(struct nvq_ctrl *ctrl)
 	return 0;
 }
 
-/* After it: whoever's namespace changed goes stale before it thaws. */
-void nvq_ns_thaw(struct nvq_ctrl *ctrl)
+/* Where nobody can tell what the namespaces are now, all of them have changed. */
+static void rescan_or_stale(struct nvq_ctrl *ctrl)
 {
 	int err = nvq_ns_rescan(ctrl);
 
-	if (err) {
-		dev_warn(&ctrl->dev, "reading the namespaces again failed (%d): every queue is stale\n",
-			 err);
-		mutex_lock(&ctrl->ns_lock);
-		WRITE_ONCE(ctrl->ns_seq, ctrl->ns_seq + 1);
-		mark_stale(ctrl, true);
-		mutex_unlock(&ctrl->ns_lock);
-	}
+	if (!err)
+		return;
+	dev_warn(&ctrl->dev, "reading the namespaces again failed (%d): every queue is stale\n",
+		 err);
+	mutex_lock(&ctrl->ns_lock);
+	WRITE_ONCE(ctrl->ns_seq, ctrl->ns_seq + 1);
+	mark_stale(ctrl, true);
+	mutex_unlock(&ctrl->ns_lock);
+}
+
+/* After it: whoever's namespace changed goes stale before it thaws. */
+void nvq_ns_thaw(struct nvq_ctrl *ctrl)
+{
+	rescan_or_stale(ctrl);
 	set_frozen(ctrl, false);
 	mutex_unlock(&ctrl->freeze_lock);
 }
@@ -372,9 +378,9 @@ void nvq_ns_thaw(struct nvq_ctrl *ctrl)
 
 /*
  * Reading the event's log page acknowledges it (base 2.0 section 5.2), or the
- * controller would not report the next of its kind.
+ * controller would not report the next of its kind.  0, a status or an errno.
  */
-static void read_log(struct nvq_ctrl *ctrl, u8 lid)
+static int read_log(struct nvq_ctrl *ctrl, u8 lid)
 {
 	u32 len = lid == NVME_LOG_CHANGED_NS ? 4096 : 512;
 	struct nvme_command cmd = {
@@ -384,11 +390,26 @@ static void read_log(struct nvq_ctrl *ctrl, u8 lid)
 		.get_log_page.numdl = cpu_to_le16(len / 4 - 1),
 	};
 	void *buf = kzalloc(len, GFP_KERNEL);
+	int err;
 
 	if (!buf)
-		return;
-	nvq_admin_cmd(ctrl, &cmd, buf, len, NULL, nvq_admin_timeout * HZ);
+		return -ENOMEM;
+	err = nvq_admin_cmd(ctrl, &cmd, buf, len, NULL, nvq_admin_timeout * HZ);
 	kfree(buf);
+	return err;
+}
+
+/*
+ * Bring-up, before the namespaces are read: a change whose event ended with the
+ * reset, or before, is not left unacknowledged.  The list of changes outlives a
+ * reset, and with it the controller's silence about more of them.  -ENOMEM, or
+ * it is tried.
+ */
+int nvq_ns_acknowledge(struct nvq_ctrl *ctrl)
+{
+	if (!(ctrl->oaes & NVME_AEN_CFG_NS_ATTR))
+		return 0;
+	return read_log(ctrl, NVME_LOG_CHANGED_NS) == -ENOMEM ? -ENOMEM : 0;
 }
 
 /* aer_work: one event.  Figure 144: type, information, log page. */
@@ -403,11 +424,12 @@ void nvq_aer_work(struct work_struct *work)
 	/*
 	 * Before the request goes out again, the queues must know; commands
 	 * that are sent meanwhile are as foreign a race as before the event.
+	 * Should there be no memory to read the log, a reset will.
 	 */
-	if (lid)
-		read_log(ctrl, lid);
-	if (type == NVME_AER_NOTICE &&
-	    info == NVME_AER_NOTICE_NS_CHANGED && nvq_ns_rescan(ctrl))
-		dev_warn(&ctrl->dev, "reading the namespaces again failed\n");
+	if (lid && read_log(ctrl, lid) == -ENOMEM)
+		nvq_reset_schedule(ctrl, "no memory to acknowledge an event",
+				   false);
+	if (type == NVME_AER_NOTICE && info == NVME_AER_NOTICE_NS_CHANGED)
+		rescan_or_stale(ctrl);
 	nvq_aer_arm(ctrl);
 }

@@ -216,6 +216,7 @@ static inline u32 nvq_ns_key(u32 old, const struct nvq_ns *ns)
 int nvq_ns_identify(struct nvq_ctrl *ctrl, u32 nsid, struct nvq_ns *ns);
 int nvq_ns_default(struct nvq_ctrl *ctrl, struct nvq_ns *ns);
 int nvq_ns_rescan(struct nvq_ctrl *ctrl);
+int nvq_ns_acknowledge(struct nvq_ctrl *ctrl);
 void nvq_aer_work(struct work_struct *work);
 int nvq_queue_refresh(struct nvq_queue *q);
 int nvq_queue_select(struct nvq_queue *q, u32 nsid);

@@ -20,6 +20,10 @@
 
 #include "nvqueue.h"
 
+/* A second of them, as a reset is waited for. */
+#define NVQ_START_TRIES		6
+#define NVQ_START_PAUSE_MS	200
+
 /* -------------------------------------------------------- controller state */
 
 /* Removal is for good; a reset that loses against it changes nothing. */
@@ -433,6 +437,8 @@ int nvq_ctrl_start(struct nvq_ctrl *ctrl)
 		granted = err = nvq_ctrl_request_queues(ctrl, ctrl->nr_queues ?:
 			nvq_user_poll_queues + nvq_user_irq_queues);
 	if (err >= 0)
+		err = nvq_ns_acknowledge(ctrl);
+	if (!err)
 		err = nvq_ns_rescan(ctrl);
 	if (!err) {
 		nvq_dbbuf_set(ctrl);
@@ -463,12 +469,31 @@ static void ctrl_kill(struct nvq_ctrl *ctrl)
 	nvq_ctrl_set_state(ctrl, NVQ_CTRL_DEAD);
 }
 
+/*
+ * A bring-up needs some pages for a moment.  That there are none just now is no
+ * reason to give up a drive that is well.
+ */
+static int start_again(struct nvq_ctrl *ctrl)
+{
+	unsigned int tries = 0;
+	int err;
+
+	for (;;) {
+		err = nvq_ctrl_start(ctrl);
+		if (err != -ENOMEM || ++tries == NVQ_START_TRIES)
+			return err;
+		dev_warn(&ctrl->dev, "no memory for a reset, trying again\n");
+		ctrl_stop(ctrl, false);
+		msleep(NVQ_START_PAUSE_MS);
+	}
+}
+
 /* Under ctrl->lock, stopped: live again, or dead. */
 static void restart(struct nvq_ctrl *ctrl)
 {
 	int err;
 
-	err = nvq_ctrl_start(ctrl);
+	err = start_again(ctrl);
 	if (err < 0) {
 		dev_err(&ctrl->dev, "reset failed (%d): the controller is dead; nvq unbind and bind it again\n",
 			err);

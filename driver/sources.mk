@@ -33,6 +33,7 @@ nvq_driver_h = \
 	compat.h \
 	dptr.h \
 	fault.h \
+	fault_alloc.h \
 	opcode.h \
 	stage.h \
 	pure.h

@@ -2,14 +2,18 @@
 /*
  * Allocations that fail: each way into the driver is gone again and again, with
  * the first allocation on it failing, then the second and so on until none is
- * left to fail (/proc/thread-self/fail-nth).  It works or says that there was
- * no memory, leaves nothing behind, and works the next time.
+ * left to fail.  It works or says that there was no memory, leaves nothing behind,
+ * and works the next time.
  *
- * Needs a kernel with fault injection, switched on by nomem.test.  Binding is not
- * among the ways: there the kernel's own ACPI and interrupt code does not survive
- * it (6.1 uses what it freed, and forgets to look whether it has a descriptor).
+ *	nomem kernel		whatever is allocated in this task, by the kernel's
+ *				fault injection (/proc/thread-self/fail-nth)
+ *	nomem driver BDF	what the driver itself allocates, workers included,
+ *				by the module's parameter fail_alloc
  *
- * usage: nomem
+ * The first needs a kernel with fault injection, switched on by nomem.test.  Binding
+ * and resetting are among the ways of the second alone: in the first, the kernel's
+ * own ACPI and interrupt code does not survive a binding (6.1 uses what it freed,
+ * and forgets to look whether it has a descriptor), and a reset is a worker's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,10 +31,14 @@
 #define LEN		(256 * PAGE)
 #define ROUNDS		2000
 
+#define FAIL_ALLOC	"/sys/module/nvqueue/parameters/fail_alloc"
+#define DRIVER		"/sys/bus/pci/drivers/nvqueue/"
+
 static char *buf;
+static const char *bdf;		/* of "driver" */
 static int fail_fd;
 
-/* The @n-th allocation of this task from here fails; 0: none. */
+/* The @n-th allocation from here fails; 0: none. */
 static void fail_nth(unsigned int n)
 {
 	char s[16];
@@ -81,7 +89,7 @@ static void walk(const struct way *w)
 		if (w->after)
 			w->after();
 	}
-	ok(left && !err && refused, "%s: %u allocations failed in turn, %u times it was refused: %s",
+	ok(left && !err && n > 2, "%s: %u allocations failed in turn, %u times it was refused: %s",
 	   w->name, n - 2, refused, strerror(-err));
 }
 
@@ -227,6 +235,40 @@ static int rescan(void)
 	return err;
 }
 
+static int unbind_it(void)
+{
+	return file_write(bdf, DRIVER "unbind");
+}
+
+static int bind_it(void)
+{
+	return file_write(bdf, DRIVER "bind");
+}
+
+static int unbind_if_bound(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DRIVER "%s", bdf);
+	return access(path, F_OK) ? 0 : unbind_it();
+}
+
+static int reset(void)
+{
+	return file_write("1", "/sys/class/nvqueue/nvq0/reset_controller");
+}
+
+/* If it could not be brought up it is dead, and this is the way back. */
+static void bind_if_dead(void)
+{
+	int fd = open(NODE, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	else if (unbind_it() || bind_it())
+		die("%s cannot be bound again", bdf);
+}
+
 static bool works(void)
 {
 	bool good;
@@ -241,6 +283,7 @@ static bool works(void)
 	return good;
 }
 
+/* Where nothing of ours is allocated, "driver" has nothing to do. */
 static const struct way ways[] = {
 	{ "open", NULL, open_it, close_it },
 	{ "mmap", fresh_queue, map_staging, unmap_staging },
@@ -248,24 +291,40 @@ static const struct way ways[] = {
 	{ "read", fresh_queue, read_it, close_it },
 	{ "read of a vector", fresh_queue, read_vector, close_it },
 	{ "read by a ring", fresh_ring, read_by_ring, close_ring },
-	{ "submit from memory", fresh_native, submit_from, close_native },
 	{ "identify", NULL, identify, NULL },
 	{ "rescan", NULL, rescan, NULL },
+}, kernel_ways[] = {
+	{ "submit from memory", fresh_native, submit_from, close_native },
+}, driver_ways[] = {
+	{ "reset", NULL, reset, bind_if_dead },
+	{ "bind", unbind_if_bound, bind_it, NULL },
 };
 
-int main(void)
+static void walk_all(const struct way *w, size_t nr)
 {
-	unsigned int i;
+	for (; nr; nr--, w++) {
+		walk(w);
+		ok(works(), "%s: and afterwards a queue works", w->name);
+	}
+}
 
+int main(int argc, char **argv)
+{
+	if (argc > 2 && !strcmp(argv[1], "driver"))
+		bdf = argv[2];
+	else if (argc != 2 || strcmp(argv[1], "kernel"))
+		die("usage: nomem kernel | driver BDF");
 	tap_alarm(600);
 	buf = buffer_new(LEN);
 	memset(buf, 1, LEN);
-	fail_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	fail_fd = open(bdf ? FAIL_ALLOC : "/proc/thread-self/fail-nth",
+		       O_RDWR | O_CLOEXEC);
 	if (fail_fd < 0)
-		die("fail-nth: %s", strerror(errno));
-	for (i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-		walk(&ways[i]);
-		ok(works(), "and afterwards a queue works");
-	}
+		die("no allocation can be made to fail: %s", strerror(errno));
+	walk_all(ways, sizeof(ways) / sizeof(*ways));
+	if (bdf)
+		walk_all(driver_ways, sizeof(driver_ways) / sizeof(*driver_ways));
+	else
+		walk_all(kernel_ways, sizeof(kernel_ways) / sizeof(*kernel_ways));
 	return tap_done();
 }
