@@ -30,6 +30,7 @@ nvq_fault_c = \
 	fault.c
 nvq_driver_h = \
 	nvqueue.h \
+	native.h \
 	compat.h \
 	dptr.h \
 	fault.h \
