@@ -390,6 +390,15 @@ size_options()	# SIZE: fio's
 	esac
 }
 
+# fio_value EXPRESSION: of the last run's JSON; j is its first job
+fio_value()
+{
+	python3 -IS -c 'import json, sys
+text = open(sys.argv[2]).read()
+j = json.loads(text[text.index("{"):])["jobs"][0]
+print(eval(sys.argv[1]))' "$1" "$out"
+}
+
 # Of the last run, fio's JSON: something was written, and as much read.
 fio_verified()
 {
