@@ -93,6 +93,10 @@ static bool claim_no_vwc;
 module_param(claim_no_vwc, bool, 0644);
 MODULE_PARM_DESC(claim_no_vwc, "no volatile write cache");
 
+static unsigned long long claim_nsze;
+module_param(claim_nsze, ullong, 0644);
+MODULE_PARM_DESC(claim_nsze, "LBAs that a namespace has at most");
+
 /* MQES is 0's based, in bits 15:0; TO is in bits 31:24. */
 u64 nvq_fault_cap(u64 cap)
 {
@@ -116,6 +120,14 @@ void nvq_fault_identify(struct nvme_id_ctrl *id)
 		id->oacs &= cpu_to_le16(~NVME_CTRL_OACS_DBBUF_SUPP);
 	if (claim_no_vwc)
 		id->vwc &= ~NVME_CTRL_VWC_PRESENT;
+}
+
+void nvq_fault_ns(struct nvq_ns *ns)
+{
+	u64 most = READ_ONCE(claim_nsze);
+
+	if (most)
+		ns->nsze = min(ns->nsze, most);
 }
 
 /* ------------------------------------------------------------- allocations */

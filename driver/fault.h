@@ -13,8 +13,9 @@
  * COUNT (default 1) are hit.  Reading lists NAME WHICH SKIP COUNT HITS.
  *
  * And what the controller claims to be able to do is made less, by parameters of
- * the module (claim_*), for shapes that no emulated drive has.  Another, fail_alloc,
- * lets one of the driver's own allocations fail (fault_alloc.h).
+ * the module (claim_*), for shapes that no emulated drive has; claim_nsze may be
+ * written at any time, and is believed at the next look at the namespaces.
+ * Another, fail_alloc, lets one of the driver's own allocations fail (fault_alloc.h).
  */
 #ifndef NVQ_FAULT_H
 #define NVQ_FAULT_H
@@ -22,6 +23,7 @@
 struct nvme_command;
 struct nvme_id_ctrl;
 struct nvq_ctrl;
+struct nvq_ns;
 struct nvq_queue;
 
 enum nvq_fault_id {
@@ -64,6 +66,7 @@ u32 nvq_fault_sqes(struct nvq_queue *q, struct nvme_command *sqes, u32 nr);
 u64 nvq_fault_cap(u64 cap);
 u32 nvq_fault_max_xfer(u32 bytes);
 void nvq_fault_identify(struct nvme_id_ctrl *id);
+void nvq_fault_ns(struct nvq_ns *ns);
 
 #else
 
@@ -99,6 +102,10 @@ static inline u32 nvq_fault_max_xfer(u32 bytes)
 }
 
 static inline void nvq_fault_identify(struct nvme_id_ctrl *id)
+{
+}
+
+static inline void nvq_fault_ns(struct nvq_ns *ns)
 {
 }
 

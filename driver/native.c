@@ -191,6 +191,7 @@ static __always_inline u32 harvest_run(struct nvq_queue *q, u32 *stray)
 			}
 			if (slot->state == NVQ_SLOT_ABORTING) {
 				slot->state = NVQ_SLOT_HELD;
+				n->nr_held++;
 				continue;
 			}
 		}
@@ -264,6 +265,12 @@ static int native_check(struct nvq_queue *q)
 	return 0;
 }
 
+/* Its owner has seen a held id come back, and waits for the Abort to do so. */
+static noinline int id_taken(const struct nvq_nslot *slot)
+{
+	return slot->state == NVQ_SLOT_HELD ? -EAGAIN : -EBUSY;
+}
+
 /* How many commands were taken, and why not all: by value, for registers. */
 struct native_taken {
 	u32 nr;
@@ -298,7 +305,7 @@ native_take_run(struct nvq_native *n, const __le64 *entry,
 		}
 		slot = &n->slots[cid & c->cid_mask];
 		if (unlikely(slot->state != NVQ_SLOT_FREE)) {
-			err = -EBUSY;
+			err = id_taken(slot);
 			break;
 		}
 		err = nvq_stage_build(c, &s, sqe);
@@ -424,7 +431,7 @@ unlock:
 	return t.nr ? t.nr : t.err;
 }
 
-/* A recovery or format change is under way: until it is over, killably. */
+/* A recovery, format change or Abort is under way: until it is over, killably. */
 static noinline int native_wait_live(struct nvq_queue *q)
 {
 	long ret;
@@ -433,7 +440,8 @@ static noinline int native_wait_live(struct nvq_queue *q)
 			READ_ONCE(q->hw) == NVQ_HW_DEAD ||
 			READ_ONCE(q->resync) ||
 			(READ_ONCE(q->hw) == NVQ_HW_LIVE &&
-			 !READ_ONCE(q->frozen)), q->native->timeout);
+			 !READ_ONCE(q->frozen) &&
+			 !READ_ONCE(q->native->nr_held)), q->native->timeout);
 	if (ret <= 0)
 		return ret ? -EINTR : -ETIMEDOUT;
 	return 0;
@@ -441,7 +449,7 @@ static noinline int native_wait_live(struct nvq_queue *q)
 
 /*
  * Takes up to @max staged commands.  Returns how many, or the error if none
- * was; a recovery or format change under way is waited out.
+ * was; a recovery, a format change or an Abort under way is waited out.
  */
 int nvq_native_submit(struct nvq_queue *q, u32 max, bool writable,
 		      bool nonblock)

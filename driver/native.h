@@ -49,6 +49,7 @@ struct nvq_native {
 
 	/* cold */
 	u64 dropped;
+	u32 nr_held;		/* ids in state NVQ_SLOT_HELD */
 	u32 nr_bufs;		/* of views and bufs, at most in use */
 	struct nvq_buf_view *views;
 	struct nvq_buf *bufs;

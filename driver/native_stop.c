@@ -88,11 +88,14 @@ void nvq_native_aborted(struct nvq_queue *q, u16 cid)
 	struct nvq_nslot *slot = &q->native->slots[cid];
 
 	spin_lock_irq(&q->lock);
-	if (slot->state == NVQ_SLOT_HELD)
+	if (slot->state == NVQ_SLOT_HELD) {
 		slot->state = NVQ_SLOT_FREE;
-	else if (slot->state == NVQ_SLOT_ABORTING)
+		WRITE_ONCE(q->native->nr_held, q->native->nr_held - 1);
+	} else if (slot->state == NVQ_SLOT_ABORTING) {
 		slot->state = NVQ_SLOT_INFLIGHT;
+	}
 	spin_unlock_irq(&q->lock);
+	wake_up_all(&q->wait);
 }
 
 /* Under q->lock: the rings begin anew. */

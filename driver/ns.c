@@ -58,6 +58,7 @@ static int parse_ns(struct nvq_ns *ns, const struct nvme_id_ns *id)
 	ns->nsze = le64_to_cpu(id->nsze);
 	ns->ms = le16_to_cpu(lbaf->ms);
 	ns->ext = ns->ms && (id->flbas & NVME_NS_FLBAS_META_EXT);
+	nvq_fault_ns(ns);
 	return 0;
 }
 

@@ -101,6 +101,20 @@ void nvqueue_failed(struct thread_data *td, struct io_u *io_u, int res)
 			text);
 }
 
+/*
+ * Within queue().  fio has noted a write before it hands it over, to verify it later;
+ * of one that ends there with an error it keeps the note, as of one in flight, and
+ * would verify nothing from there on, without a word.
+ */
+enum fio_q_status nvqueue_failed_at_once(struct thread_data *td,
+					 struct io_u *io_u, int res)
+{
+	nvqueue_failed(td, io_u, res);
+	if (io_u->ipo)
+		unlog_io_piece(td, io_u);
+	return FIO_Q_COMPLETED;
+}
+
 void nvqueue_sum_up_failures(struct thread_data *td)
 {
 	struct nvqueue_job *job = td->io_ops_data;

@@ -180,27 +180,29 @@ static void flush(struct thread_data *td)
 	io_u_mark_submit(td, nr);
 }
 
-/* Depth 1: a command is there and back within queue(). */
+static void pause_for(struct nvqueue_job *job, unsigned int want);
+
+/*
+ * Depth 1: a command is there and back within queue().  One that fails, or takes
+ * its time, is told by getevents() as any other: fio cannot go on after an error
+ * here while it verifies, and keeps a write that failed here among those it waits
+ * for before it verifies them.
+ */
 static enum fio_q_status run_one(struct thread_data *td,
-				 struct nvqueue_file *nf, struct io_u *io_u)
+				 struct nvqueue_file *nf)
 {
 	struct nvqueue_job *job = td->io_ops_data;
-	const struct nvq_cqe *c;
+	struct nvq_native *n = &nf->n;
 
 	job->submitted++;
-	if (likely(hand_over(job, nf) == 1)) {
-		c = nvq_native_next(&nf->n);
-		if (!c && nf->q.geo.kind == NVQ_KIND_POLL &&
-		    !nvq_native_wait(&nf->n, 1, WAIT_MS))
-			c = nvq_native_next(&nf->n);
-		if (likely(c)) {
-			ended(td, c);
-			goto done;
-		}
-	}
-	if (nvqueue_native_getevents(td, 1, 1) < 0)
-		io_u->error = ENODEV;
-done:
+	if (unlikely(hand_over(job, nf) != 1))
+		return FIO_Q_QUEUED;
+	if (!nvq_native_has(n, 1))
+		pause_for(job, 1);
+	if (unlikely(!nvq_native_has(n, 1) ||
+		     nvq_native_res(nvq_native_entry(n))))
+		return FIO_Q_QUEUED;
+	nvq_native_skip(n, 1);
 	io_u_mark_submit(td, 1);
 	io_u_mark_complete(td, 1);
 	return FIO_Q_COMPLETED;
@@ -219,13 +221,12 @@ enum fio_q_status nvqueue_native_queue(struct thread_data *td,
 	} else if (unlikely((io_u->offset | io_u->xfer_buflen) &
 			    nf->lba_mask)) {
 		/* a replayed log, say */
-		nvqueue_failed(td, io_u, -EINVAL);
-		return FIO_Q_COMPLETED;
+		return nvqueue_failed_at_once(td, io_u, -EINVAL);
 	} else {
 		nvqueue_native_rw(job, nf, io_u);
 	}
 	if (job->one)
-		return run_one(td, nf, io_u);
+		return run_one(td, nf);
 	*job->batch_end++ = io_u;
 	return FIO_Q_QUEUED;
 }

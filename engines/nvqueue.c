@@ -94,10 +94,8 @@ static enum fio_q_status queue_standard(struct thread_data *td,
 	struct nvqueue_job *job = td->io_ops_data;
 
 	if (unlikely((io_u->offset | io_u->xfer_buflen) & nf->lba_mask) &&
-	    ddir_rw(io_u->ddir)) {
-		nvqueue_failed(td, io_u, -EINVAL); /* a replayed log, say */
-		return FIO_Q_COMPLETED;
-	}
+	    ddir_rw(io_u->ddir)) /* a replayed log, say */
+		return nvqueue_failed_at_once(td, io_u, -EINVAL);
 	if (likely(job->slots_stay && io_u->ddir <= DDIR_WRITE))
 		prep_rw(job, nf, io_u, io_u->xfer_buf, io_u->xfer_buflen);
 	else

@@ -146,6 +146,8 @@ void nvqueue_refuse(struct thread_data *td, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 void nvqueue_failed(struct thread_data *td, struct io_u *io_u, int res);
+enum fio_q_status nvqueue_failed_at_once(struct thread_data *td,
+					 struct io_u *io_u, int res);
 void nvqueue_sum_up_failures(struct thread_data *td);
 
 #endif /* NVQUEUE_ENGINE_H */

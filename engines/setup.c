@@ -323,7 +323,9 @@ static int check_enough(struct thread_data *td, const struct nvqueue_file *nf)
 	unsigned int jobs = jobs_of_section(td), exist, unowned, tries = 0;
 
 	for (;;) {
-		nvq_count(nf->info.ctrl, kind, &exist, &unowned);
+		/* without a descriptor to look with, opening one tells */
+		if (nvq_count(nf->info.ctrl, kind, &exist, &unowned))
+			return 0;
 		/* in the job its siblings own some of them */
 		if (jobs <= unowned || (td->io_ops_data && jobs <= exist))
 			return 0;

@@ -18,6 +18,10 @@ extern const char *nvq_sysfs;
 int nvq_fail(struct nvq_error *err, int code, const char *fmt, ...)
 	__printf(3, 4);
 
+/* strerror() of @code, a negative errno; with number and way out of a limit. */
+#define NVQ_WHY_LEN	160
+const char *nvq_why(int code, char *buf, size_t len);
+
 /* A file of /sys/class/nvqueue/@name as text, without its newline; or -errno. */
 int nvq_attr(const char *name, const char *attr, char *buf, size_t len);
 

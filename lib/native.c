@@ -137,7 +137,7 @@ static int no_memory(const struct nvq_native *n, const void *addr, size_t len,
 	getrlimit(RLIMIT_MEMLOCK, &lim);
 	if (lim.rlim_cur == RLIM_INFINITY || need <= lim.rlim_cur / 2)
 		return nvq_fail(err, -ENOMEM,
-				"%s: registering a buffer of %llu KiB: out of memory, or with what this process has locked it exceeds RLIMIT_MEMLOCK (%llu KiB)",
+				"%s: registering a buffer of %llu KiB: out of memory, or with what this process has locked it exceeds RLIMIT_MEMLOCK (%llu KiB): raise it (ulimit -l), or use less",
 				n->q->name, need >> 10,
 				(unsigned long long)lim.rlim_cur >> 10);
 	return nvq_fail(err, -ENOMEM,
@@ -401,6 +401,7 @@ int nvq_native_ring_init(struct nvq_native_ring *r,
 			 struct nvq_error *err)
 {
 	struct io_uring_params p;
+	char why[NVQ_WHY_LEN];
 	unsigned int i;
 	int ret;
 
@@ -417,7 +418,7 @@ int nvq_native_ring_init(struct nvq_native_ring *r,
 	ret = io_uring_queue_init_params(nr < 4 ? 16 : 4 * nr, &r->uring, &p);
 	if (ret)
 		return nvq_fail(err, ret, "io_uring setup for %u queues: %s",
-				nr, strerror(-ret));
+				nr, nvq_why(ret, why, sizeof(why)));
 	r->nr = nr;
 	r->flags = opt->flags;
 	r->queues = calloc(nr, sizeof(*r->queues));
@@ -431,7 +432,7 @@ int nvq_native_ring_init(struct nvq_native_ring *r,
 		free(r->queues);
 		memset(r, 0, sizeof(*r));
 		return nvq_fail(err, ret, "registering %u queue files: %s", nr,
-				strerror(-ret));
+				nvq_why(ret, why, sizeof(why)));
 	}
 	fill_sqes(r);
 	point_into(r);

@@ -159,10 +159,11 @@ int nvq_query(struct nvq_info *info, const char *path, uint32_t nsid,
 
 /*
  * nvq_count() - count a controller's queues of @kind: how many exist, how many
- * of them nobody owns at the moment.  @ctrl is a name, "nvq0".
+ * of them nobody owns at the moment.  @ctrl is a name, "nvq0".  Returns 0, or
+ * -EMFILE or -ENFILE if there was no descriptor to look with.
  */
-void nvq_count(const char *ctrl, enum nvq_kind kind, unsigned int *exist,
-	       unsigned int *unowned);
+int nvq_count(const char *ctrl, enum nvq_kind kind, unsigned int *exist,
+	      unsigned int *unowned);
 
 /* "poll", "irq" or "controller" */
 const char *nvq_kind_name(enum nvq_kind kind);

@@ -18,7 +18,7 @@
 static int open_failed(const char *path, const char *name, int code,
 		       struct nvq_error *err)
 {
-	char owner[64];
+	char owner[64], why[NVQ_WHY_LEN];
 
 	switch (code) {
 	case -EBUSY:
@@ -37,7 +37,8 @@ static int open_failed(const char *path, const char *name, int code,
 				"%s: %s; the controller is dead or was removed, see the kernel log",
 				path, strerror(-code));
 	default:
-		return nvq_fail(err, code, "%s: %s", path, strerror(-code));
+		return nvq_fail(err, code, "%s: %s", path,
+				nvq_why(code, why, sizeof(why)));
 	}
 }
 
@@ -200,7 +201,7 @@ int nvq_claim(struct nvq *q, const char *path, enum nvq_kind kind,
 {
 	const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
 	unsigned int exist, unowned, tries;
-	char real[PATH_MAX];
+	char real[PATH_MAX], why[NVQ_WHY_LEN];
 	struct nvq_info info;
 	int ret;
 
@@ -212,7 +213,10 @@ int nvq_claim(struct nvq *q, const char *path, enum nvq_kind kind,
 	if (info.kind != NVQ_KIND_CTRL)
 		return nvq_fail(err, -ENOTTY, "%s is not a controller node",
 				path);
-	nvq_count(info.ctrl, kind, &exist, &unowned);
+	ret = nvq_count(info.ctrl, kind, &exist, &unowned);
+	if (ret)
+		return nvq_fail(err, ret, "%s: counting its queues: %s",
+				info.ctrl, nvq_why(ret, why, sizeof(why)));
 	if (!exist)
 		return none_of_kind(&info, kind, err);
 	if (!realpath(path, real))

@@ -75,6 +75,8 @@ static void fill_params(struct io_uring_params *p, enum nvq_kind kind,
 static int init_failed(int ret, const struct nvq_ring_options *opt,
 		       struct nvq_error *err)
 {
+	char why[NVQ_WHY_LEN];
+
 	switch (ret) {
 	case -ENOSYS:
 		return nvq_fail(err, ret, "this kernel has no io_uring");
@@ -88,7 +90,7 @@ static int init_failed(int ret, const struct nvq_ring_options *opt,
 							       -1);
 	default:
 		return nvq_fail(err, ret, "io_uring setup with %u entries: %s",
-				opt->entries, strerror(-ret));
+				opt->entries, nvq_why(ret, why, sizeof(why)));
 	}
 }
 
@@ -119,6 +121,7 @@ static void point_into(struct nvq_ring *r)
 
 static int register_files(struct nvq_ring *r, struct nvq_error *err)
 {
+	char why[NVQ_WHY_LEN];
 	unsigned int i;
 	int *fds, ret;
 
@@ -131,7 +134,7 @@ static int register_files(struct nvq_ring *r, struct nvq_error *err)
 	free(fds);
 	if (ret < 0)
 		return nvq_fail(err, ret, "registering %u queue files: %s",
-				r->nr_queues, strerror(-ret));
+				r->nr_queues, nvq_why(ret, why, sizeof(why)));
 	for (i = 0; i < r->nr_queues; i++)
 		r->queues[i]->sqe_fd = i;
 	r->sqe_flags = IOSQE_FIXED_FILE;

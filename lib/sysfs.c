@@ -227,7 +227,7 @@ static int sizes_from_ctrl(struct nvq_info *info, const char *path,
 			   uint32_t nsid, struct nvq_error *err)
 {
 	struct nvq_geometry geo = { .nsid = nsid };
-	char node[PATH_MAX];
+	char node[PATH_MAX], why[NVQ_WHY_LEN];
 	int fd, ret;
 
 	ret = ctrl_path(info, path, node, sizeof(node));
@@ -237,7 +237,7 @@ static int sizes_from_ctrl(struct nvq_info *info, const char *path,
 	if (fd < 0)
 		return nvq_fail(err, -errno,
 				"%s: %s; the sizes of namespace %u are asked of it",
-				node, strerror(errno), nsid);
+				node, nvq_why(-errno, why, sizeof(why)), nsid);
 	ret = ioctl(fd, NVQ_IOC_GEOMETRY, &geo) ? -errno : 0;
 	close(fd);
 	if (ret == -EINVAL)
@@ -265,18 +265,20 @@ int nvq_query(struct nvq_info *info, const char *path, uint32_t nsid,
 	return sizes_from_ctrl(info, path, nsid, err);
 }
 
-void nvq_count(const char *ctrl, enum nvq_kind kind, unsigned int *exist,
-	       unsigned int *unowned)
+int nvq_count(const char *ctrl, enum nvq_kind kind, unsigned int *exist,
+	      unsigned int *unowned)
 {
 	const char *word = nvq_kind_name(kind);
 	char name[NVQ_NAME_LEN * 2];
 	uint64_t owner;
+	int ret;
 
 	*exist = *unowned = 0;
 	for (;; ++*exist) {
 		snprintf(name, sizeof(name), "%s%s%u", ctrl, word, *exist);
-		if (nvq_attr_u64(name, "owner", &owner))
-			return;
+		ret = nvq_attr_u64(name, "owner", &owner);
+		if (ret)
+			return ret == -EMFILE || ret == -ENFILE ? ret : 0;
 		*unowned += !owner;
 	}
 }

@@ -237,7 +237,8 @@ struct nvq_sqe {
  *		write to a buffer registered read-only
  *	EOPNOTSUPP an opcode the table does not list
  *	ESTALE	state STALE or RESYNC		ENODEV	dead
- *	ETIMEDOUT a recovery or format change outlasts the I/O time-out
+ *	ETIMEDOUT a recovery, a format change, or the Abort of a command that has
+ *		ended and whose id is used again, outlasts the I/O time-out
  *
  * @wait: complete only when so many unread completions are there (clamped to
  * what is in flight), at the latest when the queue stops or after timeout_ms

@@ -390,6 +390,15 @@ size_options()	# SIZE: fio's
 	esac
 }
 
+# fio_value EXPRESSION: of the last run's JSON; j is its first job
+fio_value()
+{
+	python3 -IS -c 'import json, sys
+text = open(sys.argv[2]).read()
+j = json.loads(text[text.index("{"):])["jobs"][0]
+print(eval(sys.argv[1]))' "$1" "$out"
+}
+
 # Of the last run, fio's JSON: something was written, and as much read.
 fio_verified()
 {
@@ -416,6 +425,39 @@ verify()
 		--iodepth_batch=8 --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=16 \
 		--output-format=json $(size_options "$size") "$@"
 	verdict "$name: $size, offset $align" fio_verified
+}
+
+# Four jobs at a time, one for each way on each kind of queue, all with the same
+# options and each with its own part of the drive, PART MiB of it.
+paths=(native-poll native-irq standard-poll standard-irq)
+fio_paths()	# PART OPTION...: each as NAME=VALUE
+{
+	local i part=$1 kind
+	shift
+	{
+		printf '%s\n' "[global]" "ioengine=external:$BUILD/libnvqueue.so" "$@"
+		for i in "${!paths[@]}"; do
+			kind=${paths[i]#*-}
+			printf '%s\n' "[${paths[i]}]" "filename=/dev/nvq0${kind}$((i / 2))" \
+				"submit=${paths[i]%-*}" "offset=$((i * part))m" "size=${part}m"
+		done
+	} >"$tap_tmp/paths.fio"
+	(cd "$tap_tmp" && exec timeout -k 5 "${COMMAND_TIMEOUT:-$((60 * NVQ_SLOW))}" \
+		fio --eta=never --output-format=json paths.fio)
+}
+
+### Nobody
+
+# Nobody in particular, with copies of programs that he can reach in /tmp/nobody.
+as_nobody()	# COMMAND...
+{
+	setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all "$@"
+}
+
+nobody_has()	# FILE...
+{
+	install -d -m 777 /tmp/nobody
+	install -m 755 "$@" /tmp/nobody/
 }
 
 ### Leaks

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -170,8 +171,29 @@ static void queues_are_counted(void **state)
 	assert_int_equal(unowned, 2);
 	nvq_count("nvq12", NVQ_KIND_IRQ, &exist, &unowned);
 	assert_int_equal(exist, 1);
-	nvq_count("nvq1", NVQ_KIND_POLL, &exist, &unowned);
+	assert_int_equal(nvq_count("nvq1", NVQ_KIND_POLL, &exist, &unowned), 0);
 	assert_int_equal(exist, 0);
+}
+
+/* Queues that cannot be looked at are not said to be missing. */
+static void files_run_out(void **state)
+{
+	unsigned int exist, unowned;
+	struct rlimit was, none;
+	char why[NVQ_WHY_LEN];
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(nvq_count("nvq12", NVQ_KIND_POLL, &exist, &unowned),
+			 -EMFILE);
+	nvq_why(-EMFILE, why, sizeof(why));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_non_null(strstr(why, "RLIMIT_NOFILE is 0 "));
+	assert_non_null(strstr(why, "ulimit -n"));
+	assert_string_equal(nvq_why(-EIO, why, sizeof(why)), strerror(EIO));
 }
 
 static void owner_is_named(void **state)
@@ -245,6 +267,7 @@ int main(void)
 		cmocka_unit_test(a_controller_is_described),
 		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(queues_are_counted),
+		cmocka_unit_test(files_run_out),
 		cmocka_unit_test(owner_is_named),
 		cmocka_unit_test(numbers_are_read_strictly),
 		cmocka_unit_test(claim_tells_what_is_missing),
