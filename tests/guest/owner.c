@@ -59,6 +59,18 @@ static pid_t holder(unsigned int ms)
 	return pid;
 }
 
+/* The driver waits for half a second, which a slow kernel needs to close a file. */
+static int patient_open(void)
+{
+	unsigned int ms, tries = tap_env("NVQ_SLOW", 1);
+	int err;
+
+	do
+		err = try_open(0, &ms);
+	while (err == -EBUSY && --tries);
+	return err;
+}
+
 static void one_owner(void)
 {
 	unsigned int ms;
@@ -73,10 +85,9 @@ static void one_owner(void)
 	   "sysfs names the owner");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	is(try_open(0, &ms), 0, "a killed owner's queue is free (%u ms)", ms);
+	is(patient_open(), 0, "a killed owner's queue is free");
 	pid = holder(200);
-	is(try_open(0, &ms), 0, "an open waits for the owner to go (%u ms)",
-	   ms);
+	is(patient_open(), 0, "an open waits for the owner to go");
 	waitpid(pid, NULL, 0);
 	is(file_number("/sys/class/nvqueue/%s/owner", path + 5), 0,
 	   "nobody owns it");
