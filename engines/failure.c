@@ -78,6 +78,19 @@ static struct nvqueue_failure *find_kind(struct nvqueue_job *job,
 	return &job->failures[i];
 }
 
+static const char *why(int res, char *buf, size_t len)
+{
+	size_t n;
+
+	nvq_status_text(res, buf, len);
+	n = strlen(buf);
+	/* the job's sizes are those that fio began with */
+	if (res == -ESTALE)
+		snprintf(buf + n, len - n,
+			 ": the namespace was formatted, resized or detached, start again");
+	return buf;
+}
+
 void nvqueue_failed(struct thread_data *td, struct io_u *io_u, int res)
 {
 	struct nvqueue_job *job = td->io_ops_data;
@@ -90,7 +103,7 @@ void nvqueue_failed(struct thread_data *td, struct io_u *io_u, int res)
 	fail = find_kind(job, opcode_of(io_u), res);
 	if (!fail || fail->count++)
 		return;
-	nvq_status_text(res, text, sizeof(text));
+	why(res, text, sizeof(text));
 	if (!ddir_rw(io_u->ddir))
 		log_err("nvqueue: %s: %s: %s failed: %s\n", td->o.name,
 			nf->q.name, nvq_opcode_name(fail->opcode), text);
@@ -129,6 +142,6 @@ void nvqueue_sum_up_failures(struct thread_data *td)
 		log_err("nvqueue: %s: %llu %s commands failed: %s\n",
 			td->o.name, (unsigned long long)fail->count,
 			nvq_opcode_name(fail->opcode),
-			nvq_status_text(fail->res, text, sizeof(text)));
+			why(fail->res, text, sizeof(text)));
 	}
 }
