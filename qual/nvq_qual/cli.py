@@ -32,6 +32,8 @@ def add_run(commands, tools):
 	p.add_argument("drive", nargs="+", help="a controller (/dev/nvq0), a queue "
 	               "(/dev/nvq0poll0) or a PCI address")
 	p.add_argument("-s", "--suite", default="quick", choices=suite.SUITES)
+	p.add_argument("-j", "--job", action="append", metavar="JOB", help="this job of "
+	               "the suite only; may be repeated")
 	p.add_argument("-o", "--output", metavar="FOLDER", help="results folder "
 	               "(nvq-qual-DATE-TIME)")
 	p.add_argument("-l", "--limits", metavar="FILE", help="what figures are held to")
@@ -185,12 +187,16 @@ def conclude(context, pictures):
 	if said:
 		context.progress.say(said)
 	context.progress.say(f"results: {folder.path}")
-	print(summary, end="")
+	try:
+		print(summary, end="", flush=True)
+	except BrokenPipeError:
+		os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 	return verdict.of_run(data)
 
 
 def make_context(folder, args, tools):
 	jobs = suite.parse(read_file(folder.file("suite.fio")), folder.file("suite.fio"))
+	jobs = suite.choose(jobs, folder.data["only"])
 	rules = limits.parse(read_file(folder.file("limits.txt")), folder.file("limits.txt"))
 	tools = {**tools, "fio": args.fio, "engine": os.path.abspath(args.engine),
 	         "nvq": args.nvq}
@@ -213,6 +219,7 @@ def prepare_run(args, tools):
 		raise UsageError("--confirm-serial goes with --write")
 	text = read_file(suite.path_of(tools["jobs"], args.suite))
 	jobs = suite.parse(text, args.suite)
+	suite.choose(jobs, args.job)
 	known = suite.all_names(tools["jobs"])
 	rules = read_file(args.limits) if args.limits else "errors = 0\n"
 	limits.parse(rules, args.limits or "limits", known | {j.name for j in jobs})
@@ -226,7 +233,7 @@ def prepare_run(args, tools):
 	path = args.output or time.strftime("nvq-qual-%Y%m%d-%H%M%S")
 	folder = state.Folder.create(os.path.abspath(path), {
 		"suite": args.suite, "write": args.write, "compare": args.compare,
-		"runtime": runtime, "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+		"runtime": runtime, "only": args.job, "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
 	}, found)
 	write_file(folder.file("suite.fio"), text)
 	write_file(folder.file("limits.txt"), rules)
@@ -326,5 +333,9 @@ def main(argv, tools):
 		for line in str(error).splitlines():
 			print(f"nvq-qual: {line}", file=sys.stderr)
 		return verdict.USAGE
+	except BrokenPipeError:
+		# whoever read our output has enough; the interpreter's last flush as well
+		os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+		return verdict.FAIL
 	except KeyboardInterrupt:
 		return verdict.INTERRUPTED

@@ -17,7 +17,6 @@ thead th { border-bottom: 2px solid #444; }
 figure { margin: 1.5rem 0; break-inside: avoid; }
 figure svg { width: 100%; height: auto; }
 figcaption { font-size: .85rem; color: #444; }
-figcaption strong { display: block; font-size: 1rem; color: #222; }
 .verdict { font-weight: bold; padding: .05rem .5rem; border: 2px solid; white-space: nowrap; }
 .pass { color: #00563f; border-style: solid; } .fail { color: #a34700; border-style: double;
   border-width: 4px; } .void, .skipped, .interrupted { color: #444; border-style: dashed; }
@@ -75,8 +74,8 @@ def table(heads, rows, numeric=()):
 
 
 def figure(svg, picture):
-	caption = join((tag("strong", picture.title), picture.caption))
-	return tag("figure", join((Markup(svg), tag("figcaption", caption)), "\n"))
+	"""The title is in the picture."""
+	return tag("figure", join((Markup(svg), tag("figcaption", picture.caption)), "\n"))
 
 
 def page(title, body):

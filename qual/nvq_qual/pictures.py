@@ -26,7 +26,7 @@ set border 3 lc rgb "#444444"
 set tics nomirror out textcolor rgb "#222222"
 set grid lc rgb "#dddddd" lt 1 lw 1
 set style fill solid 1.0 noborder
-set key textcolor rgb "#222222" samplen 3 spacing 1.2
+set key textcolor rgb "#222222" samplen 2.5 spacing 1.2 reverse Left
 """
 
 
@@ -39,6 +39,11 @@ def block(name, rows):
 	lines = [" ".join(quoted(c) if isinstance(c, str) else f"{c:.6g}" for c in row)
 	         for row in rows]
 	return f"${name} << EOD\n" + "\n".join(lines) + "\nEOD\n"
+
+
+def x_label(text):
+	"""With a line of space below it, for the key would touch it."""
+	return f"set xlabel {quoted(text + chr(10) + ' ')}\n"
 
 
 def reset():
@@ -61,15 +66,15 @@ def y_tics(labels):
 	return "set ytics (" + ", ".join(f"{quoted(l)} {i}" for i, l in enumerate(labels)) + ")\n"
 
 
-def bars_frame(labels, x_label, most):
+def bars_frame(labels, label, most):
 	"""Bars that lie, one below the other, with room for the numbers at their ends."""
-	return (f"set xrange [0:{most * 1.12:.6g}]\nset yrange [{len(labels) - 0.4}:-0.6]\n"
-	        f"set xlabel {quoted(x_label)}\nunset key\nset grid noytics\n"
+	return (f"set xrange [0:{most * 1.16:.6g}]\nset yrange [{len(labels) - 0.4}:-0.6]\n"
+	        f"{x_label(label)}unset key\nset grid noytics\n"
 	        "set ytics scale 0\nset xtics scale 0.5\n" + y_tics(labels))
 
 
 def bars_height(count):
-	return 90 + 30 * count
+	return 120 + 30 * count
 
 
 def iops_bars(name, title, caption, rows):
@@ -104,7 +109,7 @@ def cost_bars(name, title, caption, rows):
 		else:
 			split.append((user, user + kernel, i))
 	script = bars_frame([r["what"] for r in rows], "instructions per I/O", most)
-	script += "set key outside top center horizontal\n"
+	script += "set key outside bottom center horizontal\n"
 	plots = []
 	if split:
 		script += block("split", split)
@@ -115,7 +120,7 @@ def cost_bars(name, title, caption, rows):
 	if whole:
 		script += block("whole", whole)
 		plots.append(f"$whole using ($1/2):2:($1/2):(0.36) with boxxyerror fs pattern 1 "
-		             f"border lc rgb '{GREY}' lc rgb '{GREY}' title 'not split (1e9 / IOPS)'")
+		             f"border lc rgb '{GREY}' lc rgb '{GREY}' title 'not split'")
 	script += block("ends", ends)
 	plots.append("$ends using 1:2:3 with labels left offset 0.6,0 noenhanced notitle")
 	return Picture(name, title, caption, 900, bars_height(len(rows)) + 30,
@@ -126,7 +131,7 @@ def pair_bars(name, title, caption, rows):
 	"""rows: (label, stock's cost, ours)"""
 	script = bars_frame([r[0] for r in rows], "instructions per I/O",
 	                    max(max(r[1], r[2]) for r in rows))
-	script += "set key outside top center horizontal\n"
+	script += "set key outside bottom center horizontal\n"
 	script += block("stock", [(r[1], i - 0.2, f"{r[1]:.0f}") for i, r in enumerate(rows)])
 	script += block("ours", [(r[2], i + 0.2, f"{r[2]:.0f}  ({r[1] / r[2]:.1f} times fewer)")
 	                         for i, r in enumerate(rows)])
@@ -136,7 +141,7 @@ def pair_bars(name, title, caption, rows):
 	           f"lc rgb '{BLUE}' lc rgb '{BLUE}' title 'nvqueue', \\\n"
 	           "$stock using 1:2:3 with labels left offset 0.6,0 noenhanced notitle, \\\n"
 	           "$ours using 1:2:3 with labels left offset 0.6,0 noenhanced notitle\n")
-	return Picture(name, title, caption, 900, 120 + 46 * len(rows), script)
+	return Picture(name, title, caption, 900, 150 + 46 * len(rows), script)
 
 
 def waterfall(name, title, caption, steps, floor):
@@ -161,8 +166,9 @@ def waterfall(name, title, caption, steps, floor):
 	texts.append((last, previous, f"{previous:.0f}"))
 	tics = ", ".join(f"{quoted(wrap(l, 14))} {i}" for i, l in enumerate(labels))
 	script = (f"set xrange [-0.6:{last + 0.6}]\nset yrange [0:{top * 1.1:.6g}]\n"
+	          "set bmargin 7\n"
 	          f"set xtics scale 0 ({tics})\nset ylabel 'instructions per I/O'\n"
-	          "set key outside top center horizontal\nset grid noxtics\n")
+	          "set key outside bottom center horizontal\nset grid noxtics\n")
 	plots = []
 	for block_name, rows, colour, style, text in (
 			("ends", ends, BLUE, "solid 1.0", "cost of an I/O"),
@@ -177,17 +183,18 @@ def waterfall(name, title, caption, steps, floor):
 		             f"title 'fio itself, no I/O: {floor:.0f}'")
 	script += block("texts", texts)
 	plots.append("$texts using 1:2:3 with labels center offset 0,0.7 noenhanced notitle")
-	return Picture(name, title, caption, 900, 470,
+	return Picture(name, title, caption, 900, 500,
 	               script + "plot " + ", \\\n".join(plots) + "\n")
 
 
 def change_bars(name, title, caption, changes, threshold):
-	"""Per cent against an older result: left of the middle less, right of it more."""
-	rows = [c for c in changes]
-	most = max([abs(c.percent) for c in rows] + [threshold * 2])
-	script = (f"set xrange [{-most * 1.25:.6g}:{most * 1.25:.6g}]\n"
+	"""Per cent against an older result: left of the middle less, right of it more; what
+	has more than doubled is cut, and its number says so."""
+	rows = list(changes)
+	most = min(max([abs(c.percent) for c in rows] + [threshold * 2]), 100)
+	script = (f"set xrange [{-most * 1.3:.6g}:{most * 1.3:.6g}]\n"
 	          f"set yrange [{len(rows) - 0.4}:-0.6]\nset grid noytics\n"
-	          "set xlabel 'change, %'\nset ytics scale 0\nset key outside top center horizontal\n" +
+	          f"{x_label('change, %')}set ytics scale 0\nset key outside bottom center horizontal\n" +
 	          y_tics([c.name for c in rows]) +
 	          f"set object 1 rect from {-threshold},graph 0 to {threshold},graph 1 behind "
 	          "fc rgb '#eeeeee' fs solid 1.0 noborder\n"
@@ -195,7 +202,7 @@ def change_bars(name, title, caption, changes, threshold):
 	plots = []
 	for mark, colour, style in (("better", BLUE, "solid 1.0"), ("worse", RED, "pattern 2"),
 	                            ("", GREY, "solid 0.5")):
-		chosen = [(c.percent, i) for i, c in enumerate(rows) if c.mark == mark]
+		chosen = [(min(c.percent, most), i) for i, c in enumerate(rows) if c.mark == mark]
 		if chosen:
 			block_name = mark or "same"
 			script += block(block_name, chosen)
@@ -203,7 +210,7 @@ def change_bars(name, title, caption, changes, threshold):
 			             f"fs {style} border lc rgb '{colour}' lc rgb '{colour}' "
 			             f"title '{mark or f'within {threshold:g} %'}'")
 	for side, place, offset in ((1, "left", 0.6), (-1, "right", -0.6)):
-		chosen = [(c.percent, i, f"{c.percent:+.1f}".replace("-", "−"))
+		chosen = [(min(c.percent, most), i, f"{c.percent:+.1f}".replace("-", "−"))
 		          for i, c in enumerate(rows) if (c.percent >= 0) == (side > 0)]
 		if chosen:
 			script += block(place, chosen)
@@ -215,19 +222,21 @@ def change_bars(name, title, caption, changes, threshold):
 
 ### curves
 
-TIME_TICS = [(10 ** e, units.show_time(10 ** e)) for e in range(1, 11)]
+TIMES = [m * 10 ** e for e in range(0, 12) for m in (1, 2, 5)]
 NINES = [(0, "0"), (0.30103, "50"), (1, "90"), (2, "99"), (3, "99.9"), (4, "99.99"),
          (5, "99.999")]
 
 
 def time_axis(values):
-	"""Decades around the values, so that there are always two tics."""
-	low, high = min(values), max(values)
-	tics = [t for t in TIME_TICS if low / 10.0 < t[0] < high * 10]
-	low = max(t for t, _ in [(1, "")] + tics if t <= low)
-	high = min((t for t, _ in tics if t >= high), default=high * 1.5)
-	text = ", ".join(f"{quoted(label)} {value}" for value, label in tics)
-	return f"set logscale y 10\nset yrange [{low}:{high}]\nset ytics ({text})\nset mytics 10\n"
+	"""From the last round number below the values to the next above; of a narrow span 2
+	and 5 are labelled as well."""
+	low = max((t for t in TIMES if t <= min(values)), default=1)
+	high = min((t for t in TIMES if t >= max(values) and t > low), default=max(values))
+	tics = [t for t in TIMES if low <= t <= high]
+	if high / low > 200:
+		tics = [t for t in tics if str(t)[0] == "1"]
+	text = ", ".join(f"{quoted(units.show_time(t))} {t}" for t in tics)
+	return f"set logscale y 10\nset yrange [{low}:{high}]\nset ytics ({text})\n"
 
 
 def style(i):
@@ -255,7 +264,7 @@ def latencies(name, title, caption, curves):
 	last = max(x for p in points.values() for x, _ in p)
 	tics = ", ".join(f"{quoted(label)} {x}" for x, label in NINES)
 	script = (f"set xrange [0:{max(last, 2) + 0.1:.3g}]\nset xtics ({tics})\n"
-	          "set xlabel 'percentile of I/Os'\nset ylabel 'completion latency'\n"
+	          f"{x_label('percentile of I/Os')}set ylabel 'completion latency'\n"
 	          "set key outside bottom center horizontal\n" +
 	          time_axis([y for p in points.values() for _, y in p]))
 	data, plots = curve_plots("c", points)
@@ -266,22 +275,20 @@ def latencies(name, title, caption, curves):
 def x_axis(values, show, label):
 	tics = ", ".join(f"{quoted(show(v))} {v}" for v in values)
 	return (f"set logscale x 2\nset xrange [{min(values) / 1.15}:{max(values) * 1.15}]\n"
-	        f"set xtics ({tics})\nset xlabel {quoted(label)}\n")
+	        f"set xtics ({tics})\n{x_label(label)}")
 
 
 def upper_and_lower(name, title, caption, x, upper, lower):
 	"""Two plots over the same x: each (label of y, settings, curves)."""
-	script = "set multiplot layout 2,1\nset lmargin 14\nset rmargin 3\n"
-	for i, (label, settings, curves) in enumerate((upper, lower)):
-		data, plots = curve_plots("ab"[i], dict(list(curves.items())[:MAX_CURVES]))
-		script += data
-	for i, (label, settings, curves) in enumerate((upper, lower)):
-		_, plots = curve_plots("ab"[i], dict(list(curves.items())[:MAX_CURVES]))
-		key = "set key outside top center horizontal\n" if i == 0 else "unset key\n"
-		script += "unset logscale\nset format y\nset yrange [*:*]\nset ytics auto\n"
-		script += x + settings + key + f"set ylabel {quoted(label)}\n"
-		script += "plot " + ", \\\n".join(plots) + "\n"
-	return Picture(name, title, caption, 900, 640 + 20 * (len(upper[2]) // 3),
+	blocks, plots = "", []
+	for letter, (label, settings, curves) in zip("ab", (upper, lower)):
+		data, lines = curve_plots(letter, dict(list(curves.items())[:MAX_CURVES]))
+		blocks += data
+		plots.append("unset logscale\nset yrange [*:*]\nset ytics auto\n" + x + settings +
+		             f"set ylabel {quoted(label)}\nplot " + ", \\\n".join(lines) + "\n")
+	script = (blocks + "set multiplot layout 2,1\nset lmargin 14\nset rmargin 3\nunset key\n" +
+	          plots[0] + "unset title\nset key outside bottom center horizontal\n" + plots[1])
+	return Picture(name, title, caption, 900, 680 + 20 * (len(upper[2]) // 3),
 	               script + "unset multiplot\n")
 
 
@@ -337,6 +344,8 @@ def draw(pictures, directory, kinds=("svg", "png")):
 	for p in pictures:
 		for kind in kinds:
 			script += reset() + terminal(kind, p, f"{directory}/{p.name}.{kind}")
+			script += f"set title {quoted(p.title)} font ',16'\n" if kind == "svg" else \
+				f"set title {quoted(p.title)} font ',13'\n"
 			script += p.script + "set output\n"
 	try:
 		done = subprocess.run(["gnuplot"], input=script.encode(), stdout=subprocess.PIPE,
@@ -356,7 +365,7 @@ def inline(text, name, title):
 	text = re.sub(r'\sxmlns:xlink="[^"]*"', "", text)
 	text = re.sub(r"<desc>.*?</desc>", "", text, flags=re.S)
 	text = re.sub(r"<title>Gnuplot</title>", "", text)
-	text = re.sub(r'\bid="', f'id="{name}-', text)
+	text = re.sub(r"\bid\s*=\s*(['\"])", rf"id=\1{name}-", text)
 	text = re.sub(r"href=(['\"])#", rf"href=\1#{name}-", text)
 	text = re.sub(r"url\((['\"]?)#", rf"url(\1#{name}-", text)
 	text = re.sub(r'font-family="[^"]*"', 'font-family="DejaVu Sans, Verdana, sans-serif"', text)

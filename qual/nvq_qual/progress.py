@@ -91,6 +91,14 @@ class Progress:
 	def add(self, track):
 		self.tracks.append(track)
 
+	def write(self, text):
+		"""A terminal that has gone is no reason to end what it had started."""
+		try:
+			self.out.write(text)
+			self.out.flush()
+		except OSError:
+			self.tty = False
+
 	def line(self):
 		left = [t.seconds_left() for t in self.tracks] or [(0, True)]
 		seconds = max(s for s, _ in left)
@@ -103,19 +111,17 @@ class Progress:
 		with self.lock:
 			if self.tty:
 				text = self.line()[:199]
-				self.out.write("\r" + text.ljust(self.width))
+				self.write("\r" + text.ljust(self.width))
 				self.width = len(text)
 			elif time.monotonic() - self.shown >= QUIET:
-				self.out.write(f"nvq-qual: {self.line()}\n")
+				self.write(f"nvq-qual: {self.line()}\n")
 				self.shown = time.monotonic()
-			self.out.flush()
 
 	def say(self, text):
 		"""A line that stays."""
 		with self.lock:
 			if self.tty and self.width:
-				self.out.write("\r" + " " * self.width + "\r")
+				self.write("\r" + " " * self.width + "\r")
 				self.width = 0
-			self.out.write(f"nvq-qual: {text}\n")
-			self.out.flush()
+			self.write(f"nvq-qual: {text}\n")
 			self.shown = time.monotonic()

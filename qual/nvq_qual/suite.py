@@ -76,6 +76,15 @@ def parse(text, name="suite"):
 	return jobs
 
 
+def choose(jobs, names):
+	"""Those of these names; all without any."""
+	missing = set(names or ()) - {j.name for j in jobs}
+	if missing:
+		raise SuiteError(f"the suite has no job \"{sorted(missing)[0]}\": "
+		                 f"{', '.join(j.name for j in jobs)}")
+	return [j for j in jobs if not names or j.name in names]
+
+
 def path_of(directory, name):
 	if name not in SUITES:
 		raise SuiteError(f"there is no suite \"{name}\": {', '.join(SUITES)}")
