@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 
+DEV = "/dev/"
 WAIT = 20	# seconds for nodes to come, or a queue's owner to go
 
 
@@ -46,7 +47,7 @@ class Drive:
 		self.queues = entry["queues"]
 
 	def path(self):
-		return f"/dev/{self.node}{self.target}"
+		return f"{DEV}{self.node}{self.target}"
 
 	def name(self):
 		return f"{self.address} {self.model} serial {self.serial}".replace("  ", " ")
@@ -151,7 +152,7 @@ class Mover:
 		                key=lambda s: s["nsid"])
 		if entry["driver"] != "nvme" or not spaces:
 			return None
-		path = "/dev/" + generic_of(spaces[0]["node"])
+		path = DEV + generic_of(spaces[0]["node"])
 		return path if os.path.exists(path) else None
 
 	def unbind(self, address):

@@ -7,6 +7,7 @@ import re
 from collections import namedtuple
 
 Record = namedtuple("Record", "facility level text device")
+PATH = "/dev/kmsg"
 ERR = 3		# KERN_ERR; what is worse has lower numbers
 # A WARN() is at the level of a warning.
 BAD = re.compile(r"^(WARNING: |BUG: |INFO: task .* blocked)")
@@ -47,7 +48,8 @@ def voids(records, ours, others):
 class Log:
 	"""What the kernel says from when this is made."""
 
-	def __init__(self, path="/dev/kmsg"):
+	def __init__(self, path=None):
+		path = path or PATH
 		self.fd = -1
 		self.why_not = None
 		try:

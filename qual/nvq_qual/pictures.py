@@ -365,9 +365,8 @@ def inline(text, name, title):
 	text = re.sub(r'\sxmlns:xlink="[^"]*"', "", text)
 	text = re.sub(r"<desc>.*?</desc>", "", text, flags=re.S)
 	text = re.sub(r"<title>Gnuplot</title>", "", text)
-	text = re.sub(r"\bid\s*=\s*(['\"])", rf"id=\1{name}-", text)
-	text = re.sub(r"href=(['\"])#", rf"href=\1#{name}-", text)
-	text = re.sub(r"url\((['\"]?)#", rf"url(\1#{name}-", text)
+	for before in (r"\bid\s*=\s*['\"]", r"href\s*=\s*['\"]#", r"url\(['\"]?#"):
+		text = re.sub(before, lambda m: f"{m[0]}{name}-", text)
 	text = re.sub(r'font-family="[^"]*"', 'font-family="DejaVu Sans, Verdana, sans-serif"', text)
 	head = f'<svg role="img" aria-label="{title}"'
-	return re.sub(r'<svg\s+width="\d+" height="\d+"', head, text, count=1).strip()
+	return re.sub(r'<svg\s+width="\d+" height="\d+"', lambda _: head, text, count=1).strip()
