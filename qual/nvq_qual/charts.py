@@ -116,6 +116,11 @@ def of_latencies(records, prefix):
 		                         f"Latency percentiles: {name or run}", caption, curves)
 
 
+TITLES = {"depth": "IOPS and latency over the depth",
+          "bs": "IOPS and bandwidth over the block size",
+          "numjobs": "IOPS and latency over the number of jobs"}
+
+
 def of_sweeps(records, prefix):
 	for what, field in results.SWEEPS.items():
 		curves = results.sweeps(records, field)
@@ -123,7 +128,7 @@ def of_sweeps(records, prefix):
 		for at in range(0, len(items), pictures.MAX_CURVES):
 			part = f"-{at // pictures.MAX_CURVES + 1}" if len(items) > pictures.MAX_CURVES else ""
 			made = pictures.sweep(f"{prefix}over-{safe(what)}{part}",
-			                      f"IOPS over the {'number of jobs' if field == 'numjobs' else what}",
+			                      TITLES[field],
 			                      field, dict(items[at:at + pictures.MAX_CURVES]))
 			if made:
 				yield made

@@ -143,7 +143,10 @@ class Mover:
 		self.nvq = nvq
 
 	def entry(self, address):
-		return next(e for e in listing(self.nvq) if e["address"] == address)
+		found = next((e for e in listing(self.nvq) if e["address"] == address), None)
+		if not found:
+			raise DriveError(f"{address}: it is gone; see dmesg")
+		return found
 
 	def generic(self, address):
 		"""The node of the lowest namespace under nvme.ko, once it is there."""

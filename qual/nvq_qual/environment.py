@@ -54,8 +54,12 @@ def virtual():
 def module():
 	base = f"{SYS}/module/nvqueue"
 	parameters = {os.path.basename(p): read(p) for p in sorted(glob.glob(base + "/parameters/*"))}
-	return {"srcversion": read(base + "/srcversion"), "version": read(base + "/version"),
-	        "parameters": parameters}
+	try:
+		with open(base + "/notes/.note.gnu.build-id", "rb") as f:
+			build = f.read()[16:].hex()
+	except OSError:
+		build = None
+	return {"build_id": build, "parameters": parameters}
 
 
 def mitigations():

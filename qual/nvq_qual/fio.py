@@ -58,6 +58,10 @@ class Figures:
 		return sum(e["total_err"] if e.get("total_err") else
 		           1 if e.get("error") else 0 for e in self.entries)
 
+	def error(self):
+		"""The first one: an errno, or an NVMe status."""
+		return next((e["error"] for e in self.entries if e.get("error")), 0)
+
 	def worst(self, blocks, ask):
 		found = [ask(b) for b in blocks]
 		found = [f for f in found if f is not None]
@@ -95,7 +99,7 @@ class Figures:
 		        "mean": self.value("mean"), "p50": self.value("p50"),
 		        "p99": self.value("p99"), "p99.9": self.value("p99.9"),
 		        "p99.99": self.value("p99.99"), "max": self.value("max"),
-		        "errors": self.errors()}
+		        "errors": self.errors(), "error": self.error()}
 
 
 def jobs(data):

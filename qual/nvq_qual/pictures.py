@@ -4,6 +4,7 @@
 Colours are Okabe and Ito's, which the colour-blind can tell apart; lines differ in
 their points and dashes as well, bars in their pattern or place."""
 
+import math
 import re
 import subprocess
 from collections import namedtuple
@@ -31,7 +32,8 @@ set key textcolor rgb "#222222" samplen 2.5 spacing 1.2 reverse Left
 
 
 def quoted(text):
-	return '"' + str(text).replace("\\", "\\\\").replace('"', '\\"').replace("`", "'").replace("\n", "\\n") + '"'
+	text = str(text).replace("\\", "\\\\").replace('"', '\\"').replace("`", "'")
+	return '"' + text.replace("\n", "\\n") + '"'
 
 
 def block(name, rows):
@@ -223,7 +225,7 @@ def change_bars(name, title, caption, changes, threshold):
 ### curves
 
 TIMES = [m * 10 ** e for e in range(0, 12) for m in (1, 2, 5)]
-NINES = [(0, "0"), (0.30103, "50"), (1, "90"), (2, "99"), (3, "99.9"), (4, "99.99"),
+NINES = [(0.30103, "50"), (1, "90"), (2, "99"), (3, "99.9"), (4, "99.99"),
          (5, "99.999")]
 
 
@@ -236,7 +238,9 @@ def time_axis(values):
 	if high / low > 200:
 		tics = [t for t in tics if str(t)[0] == "1"]
 	text = ", ".join(f"{quoted(units.show_time(t))} {t}" for t in tics)
-	return f"set logscale y 10\nset yrange [{low}:{high}]\nset ytics ({text})\n"
+	# a little more than that, or rounding takes away the tics at both ends
+	return (f"set logscale y 10\nset yrange [{low * 0.999}:{high * 1.001}]\n"
+	        f"set ytics ({text})\n")
 
 
 def style(i):
@@ -257,13 +261,12 @@ def curve_plots(prefix, curves):
 def latencies(name, title, caption, curves):
 	"""curves: {title: {percentile: ns}}"""
 	def nines(percentile):
-		from math import log10
-		return -log10(1 - percentile / 100)
-	points = {t: [(nines(p), ns) for p, ns in sorted(c.items()) if ns > 0 and p <= 99.9995]
+		return -math.log10(1 - percentile / 100)
+	points = {t: [(nines(p), ns) for p, ns in sorted(c.items()) if ns > 0 and 50 <= p <= 99.9995]
 	          for t, c in list(curves.items())[:MAX_CURVES]}
 	last = max(x for p in points.values() for x, _ in p)
 	tics = ", ".join(f"{quoted(label)} {x}" for x, label in NINES)
-	script = (f"set xrange [0:{max(last, 2) + 0.1:.3g}]\nset xtics ({tics})\n"
+	script = (f"set xrange [0.2:{max(last, 2) + 0.1:.3g}]\nset xtics ({tics})\n"
 	          f"{x_label('percentile of I/Os')}set ylabel 'completion latency'\n"
 	          "set key outside bottom center horizontal\n" +
 	          time_axis([y for p in points.values() for _, y in p]))

@@ -56,7 +56,8 @@ def log_changes(entry):
 
 def environment_part(found):
 	host = environment.flat(found.get("host", {}))
-	shown = {k: v for k, v in host.items() if not k.startswith("module.parameters")}
+	shown = {k: v for k, v in host.items() if not k.startswith("module.parameters")
+	         and v != "Not affected"}
 	yield page.tag("h2", "Environment")
 	yield page.table(["what", "value"], [(k, "-" if v is None else v) for k, v in shown.items()])
 	for address, entry in found.get("drives", {}).items():

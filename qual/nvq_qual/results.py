@@ -4,6 +4,7 @@ ci/bench's JSON, all as records that pictures and tables can be made of."""
 
 import json
 import os
+import re
 from collections import namedtuple
 
 from . import fio, state, units
@@ -140,6 +141,17 @@ def load_all(paths):
 SWEEPS = {"depth": "depth", "block size": "bs", "jobs": "numjobs"}
 
 
+def stem(job):
+	"""depth- of depth-32"""
+	return re.sub(r"[0-9].*", "", job)
+
+
+def curve(found):
+	"""A record for each x, in order; of several those that are named as most are."""
+	stems = [stem(r.job) for candidates in found.values() for r in candidates]
+	return [max(found[x], key=lambda r: stems.count(stem(r.job))) for x in sorted(found)]
+
+
 def sweeps(records, field):
 	"""{name of a curve: its records in order} for those that differ in one field only,
 	at three points or more."""
@@ -149,8 +161,8 @@ def sweeps(records, field):
 	for r in records:
 		if r.figures.value("iops"):
 			key = tuple(getattr(r, f) for f in fields)
-			groups.setdefault(key, {}).setdefault(getattr(r, field), r)
-	groups = {k: [g[x] for x in sorted(g)] for k, g in groups.items() if len(g) >= 3}
+			groups.setdefault(key, {}).setdefault(getattr(r, field), []).append(r)
+	groups = {k: curve(g) for k, g in groups.items() if len(g) >= 3}
 	return {name_of(k, fields, groups): g for k, g in groups.items()}
 
 

@@ -158,6 +158,10 @@ class DriveRun:
 		except (drives.DriveError, OSError) as error:
 			self.record["stopped"] = str(error)
 			self.note(f"stopped: {error}")
+		except Exception as error:
+			# a mistake of ours: the verdict must not be that somebody interrupted it
+			self.record["stopped"] = repr(error)
+			raise
 		finally:
 			self.track.stop()
 

@@ -11,6 +11,8 @@ import re
 from . import fio, units
 
 # What our engine knows and io_uring_cmd does not (nvqueue-fio(1)).
+# A generic node takes no O_DIRECT, and polling needs queues that nvme.ko seldom has.
+NOT_FOR_STOCK = {"direct", "hipri"}
 ENGINE_ONLY = {"phase_check", "submit", "queue_kind", "queue_map",
                "queue_offset", "nsid", "queue_stats"}
 SUITES = ("quick", "full", "endurance")
@@ -130,7 +132,7 @@ def job_file(job, engine, filename, percentiles, runtime=None):
 	for key in ("ioengine", "filename", "percentile_list", "group_reporting"):
 		options.pop(key, None)
 	if engine is None:
-		for key in ENGINE_ONLY | {"hipri"}:
+		for key in ENGINE_ONLY | NOT_FOR_STOCK:
 			options.pop(key, None)
 		options = {"ioengine": "io_uring_cmd", "cmd_type": "nvme", **options}
 	else:

@@ -3,10 +3,11 @@
 
 A job fails if a limit is not met or fio failed.  It is void, whatever it measured, if
 the kernel logged an error about its drive or something was throttled meanwhile.
-A drive is void if a job of it is, else it fails if one does, or if it was lost.  Of a run with several
-drives a failure outweighs a void one: that drive would fail again."""
+A drive is void if a job of it is, else it fails if one does, or if it was lost.
+Of a run with several drives a failure outweighs a void one: that drive would fail again."""
 
 PASS, FAIL, VOID, USAGE, INTERRUPTED = 0, 1, 3, 2, 130
+MAX_ERRNO = 133		# what is above is an NVMe status
 WORDS = {"pass": PASS, "fail": FAIL, "void": VOID, "interrupted": INTERRUPTED}
 
 
@@ -19,9 +20,18 @@ def of_job(checks, message, reasons):
 	return "pass"
 
 
-def blame(ours, stock):
+def tells(stock):
+	"""Whether a run on the stock driver tells something of the drive: not if it was void
+	or did not get as far as the drive.  One that ended in fio's ramp time has no figures,
+	but an NVMe status."""
+	figures = stock.get("figures") or {}
+	reached = figures.get("iops") or abs(figures.get("error") or 0) > MAX_ERRNO
+	return stock["status"] in ("pass", "fail") and bool(reached)
+
+
+def blame(stock):
 	"""Where the fault of a failed job is: it failed on our path."""
-	if stock is None or stock["status"] not in ("pass", "fail"):
+	if stock is None or not tells(stock):
 		return None
 	return "drive" if stock["status"] == "fail" else "path"
 
@@ -39,7 +49,7 @@ def of_drive(drive):
 
 def blames(drive):
 	"""{job: "drive" | "path" | None} of the failed ones."""
-	return {name: blame(job, drive["stock"].get(name))
+	return {name: blame(drive["stock"].get(name))
 	        for name, job in drive["jobs"].items() if job["status"] == "fail"}
 
 

@@ -210,7 +210,8 @@ class Suites(unittest.TestCase):
 		self.assertIsNone(suite.Job("j", {"runtime": "60"}).seconds())
 
 	def test_job_files(self):
-		job = suite.Job("j", {"rw": "randread", "ioengine": "x", "filename": "y", "hipri": "1",
+		job = suite.Job("j", {"rw": "randread", "ioengine": "x", "filename": "y",
+		                      "hipri": "1", "direct": "1",
 		                      "queue_kind": "irq", "submit": "native", "time_based": "",
 		                      "runtime": "10"})
 		ours = suite.job_file(job, "/e.so", "/dev/nvq0", [50.0, 99.99], 3).splitlines()
@@ -220,7 +221,7 @@ class Suites(unittest.TestCase):
 		stock = suite.job_file(job, None, "/dev/ng0n1", [50.0])
 		self.assertIn("ioengine=io_uring_cmd\n", stock)
 		self.assertIn("runtime=10\n", stock)
-		for word in ("queue_kind", "submit", "hipri", "/e.so", "filename=y"):
+		for word in ("queue_kind", "submit", "hipri", "direct", "/e.so", "filename=y"):
 			self.assertNotIn(word, stock)
 
 

@@ -156,6 +156,13 @@ class Curves(Files):
 		self.assertEqual([r.depth for r in curves["nvqueue, randread"]], [1, 2, 4])
 		self.assertEqual(results.sweeps(loaded.records, "bs"), {})
 
+	def test_a_point_of_another_curve(self):
+		path = self.sweep("a")
+		self.put("a/0-bs-4k.json", output("0-bs-4k", 5, 5, iodepth="2"))
+		self.put("a/z-bs-4k.json", output("z-bs-4k", 5, 5, iodepth="2"))
+		curve = results.sweeps(results.load(path).records, "depth")["nvqueue, randread"]
+		self.assertEqual([r.job for r in curve], ["ours-1", "ours-2", "ours-4"])
+
 	def test_two_points_are_no_curve(self):
 		records = results.load(self.sweep("a")).records
 		self.assertEqual(results.sweeps([r for r in records if r.depth < 4], "depth"), {})
@@ -237,10 +244,18 @@ class Rules(unittest.TestCase):
 		self.assertEqual(self.run_of("fail", "interrupted"), 130)
 
 	def test_blame(self):
-		self.assertEqual(verdict.blame(job("fail"), job("fail")), "drive")
-		self.assertEqual(verdict.blame(job("fail"), job("pass")), "path")
-		self.assertIsNone(verdict.blame(job("fail"), job("void")))
-		self.assertIsNone(verdict.blame(job("fail"), None))
+		some = {"iops": 5}
+		self.assertEqual(verdict.blame(job("fail", figures=some)), "drive")
+		self.assertEqual(verdict.blame(job("pass", figures=some)), "path")
+		self.assertIsNone(verdict.blame(job("void", figures=some)))
+		self.assertIsNone(verdict.blame(job("fail", figures={"iops": None})))
+		self.assertIsNone(verdict.blame(job("fail")))
+		# fio's own failure, and the drive's, before anything was measured
+		self.assertIsNone(verdict.blame(job("fail", figures={"iops": None, "error": 22})))
+		for status in (641, -641, 17025):
+			self.assertEqual(verdict.blame(job("fail", figures={"iops": None, "error": status})),
+			                 "drive")
+		self.assertIsNone(verdict.blame(None))
 
 	def test_to_compare(self):
 		d = drive(stock={"c": job("fail")}, a=job("pass"), b=job("fail"), c=job("fail"),
