@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""The results folder: what was asked, and what has been done so far.
+
+state.json is replaced as a whole after each job, so that a run that ends for whatever
+reason goes on where it was."""
+
+import json
+import os
+import threading
+
+VERSION = 1
+
+
+class StateError(Exception):
+	"""Why a folder cannot be used."""
+
+
+def write_json(path, data):
+	"""As a whole or not at all."""
+	with open(path + ".new", "w", encoding="utf-8") as f:
+		json.dump(data, f, indent=1, sort_keys=False)
+		f.write("\n")
+		f.flush()
+		os.fsync(f.fileno())
+	os.replace(path + ".new", path)
+
+
+def read_json(path):
+	try:
+		with open(path, encoding="utf-8") as f:
+			return json.load(f)
+	except OSError as error:
+		raise StateError(f"{path}: {error.strerror}") from None
+	except ValueError as error:
+		raise StateError(f"{path}: it is no JSON: {error}") from None
+
+
+def new_drive(drive):
+	return {**drive.identity(), "target": drive.target,
+	        "directory": drive.address.replace(":", "-"), "jobs": {}, "stock": {},
+	        "notes": [], "finished": False}
+
+
+class Folder:
+	"""One results folder; its methods may be called by several threads."""
+
+	def __init__(self, path, data):
+		self.path = path
+		self.data = data
+		self.lock = threading.RLock()
+
+	@classmethod
+	def create(cls, path, asked, drives):
+		"""asked: suite, only, write, compare, runtime, begun."""
+		if os.path.exists(os.path.join(path, "state.json")):
+			raise StateError(f"{path} has results already: nvq-qual resume {path}, "
+			                 "or another --output")
+		data = {"version": VERSION, **asked, "drives": [new_drive(d) for d in drives]}
+		for drive in data["drives"]:
+			os.makedirs(os.path.join(path, drive["directory"]), exist_ok=True)
+		folder = cls(path, data)
+		folder.save()
+		return folder
+
+	@classmethod
+	def open(cls, path):
+		data = read_json(os.path.join(path, "state.json"))
+		if data.get("version") != VERSION:
+			raise StateError(f"{path}: version {data.get('version')} of its results; "
+			                 f"this nvq-qual knows {VERSION}")
+		return cls(path, data)
+
+	def file(self, *names):
+		return os.path.join(self.path, *names)
+
+	def save(self):
+		with self.lock:
+			write_json(self.file("state.json"), self.data)
+
+	def record(self, drive, job, result, stock=False):
+		"""A job that is done, on our engine or on the stock driver."""
+		with self.lock:
+			drive["stock" if stock else "jobs"][job] = result
+			self.save()
+
+	def note(self, drive, text):
+		with self.lock:
+			if text not in drive["notes"]:
+				drive["notes"].append(text)
+			self.save()
+
+	def finish(self, drive):
+		with self.lock:
+			drive["finished"] = True
+			self.save()
+
+	def unfinished(self):
+		return [d for d in self.data["drives"] if not d["finished"]]
+
+
+def is_folder(path):
+	return os.path.exists(os.path.join(path, "state.json"))
