@@ -170,7 +170,7 @@ class Experiment:
 				probed = read(directory, run["id"] + ".probe")
 				if iops and probed:
 					iops = share_of_empty(probed)
-				if iops:
+				if job["read"]["total_ios"] + job["write"]["total_ios"]:
 					values[f"{run['path']}:{job['jobname']}{at}"] = iops
 		return values
 
@@ -179,7 +179,9 @@ def share_of_empty(text):
 	"""Of "FUNCTION EMPTY FOUND" lines: calls that found nothing, of all calls."""
 	counts = [list(map(int, line.split()[1:])) for line in text.splitlines()]
 	empty, found = (sum(column) for column in zip(*counts))
-	return empty / max(empty + found, 1) or 1e-9
+	if not found:
+		raise ValueError("the probes have counted no poll that found something")
+	return empty / (empty + found)
 
 
 def plan_line(run):
