@@ -43,6 +43,10 @@ nvq_guest_programs += \
 nvq_guest_programs += \
 	tests/guest/formats
 
+# resize.test
+nvq_guest_programs += \
+	tests/guest/resize
+
 # boundary.test
 nvq_guest_programs += \
 	tests/guest/boundary \
