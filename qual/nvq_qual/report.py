@@ -175,7 +175,8 @@ def all_pictures(loaded, compared, threshold):
 	for i, result in enumerate(loaded, 1):
 		prefix = f"{i}-" if several else ""
 		if result.bench:
-			yield from charts.of_bench(result, prefix)
+			for p in charts.of_bench(result, prefix):
+				yield p._replace(caption=f"{result.label}: {p.caption}") if several else p
 	records = [r for result in loaded for r in result.records]
 	yield from charts.of_jobs(records, "jobs-" if several else "")
 	for i, (old, new, found) in enumerate(compared, 1):

@@ -127,6 +127,7 @@ class Pages(Files):
 		self.assertEqual(len(made), 2 * len(svgs))
 		self.assertGreater(len(svgs), 9)
 		self.assertTrue(all(s.get("aria-label") for s in svgs))
+		self.assertIn("<figcaption>bench.json: ", text)
 
 	@unittest.skipUnless(GNUPLOT, "no gnuplot")
 	def test_names_cannot_break_gnuplot(self):
