@@ -182,6 +182,17 @@ static void flush(struct thread_data *td)
 
 static void pause_for(struct nvqueue_job *job, unsigned int want);
 
+/* The one completion that there can be, within WAIT_MS or so. */
+static inline bool comes(struct nvqueue_job *job, struct nvqueue_file *nf)
+{
+	if (nvq_native_has(&nf->n, 1))
+		return true;
+	if (likely(nf->q.geo.kind == NVQ_KIND_POLL))
+		return !nvq_native_wait(&nf->n, 1, WAIT_MS);
+	pause_for(job, 1);
+	return nvq_native_has(&nf->n, 1);
+}
+
 /*
  * Depth 1: a command is there and back within queue().  One that fails, or takes
  * its time, is told by getevents() as any other: fio cannot go on after an error
@@ -197,9 +208,7 @@ static enum fio_q_status run_one(struct thread_data *td,
 	job->submitted++;
 	if (unlikely(hand_over(job, nf) != 1))
 		return FIO_Q_QUEUED;
-	if (!nvq_native_has(n, 1))
-		pause_for(job, 1);
-	if (unlikely(!nvq_native_has(n, 1) ||
+	if (unlikely(!comes(job, nf) ||
 		     nvq_native_res(nvq_native_entry(n))))
 		return FIO_Q_QUEUED;
 	nvq_native_skip(n, 1);
