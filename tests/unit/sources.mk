@@ -35,7 +35,8 @@ tests_unit_test_lib_cq_CFLAGS = $(nvq_unit_cflags)
 tests_unit_test_lib_cq_LDADD = $(nvq_lib_unit_libs)
 
 # The queue file is the test's own: its ioctls, its mappings.
-tests_unit_test_lib_native_SOURCES = tests/unit/test_lib_native.c
+tests_unit_test_lib_native_SOURCES = tests/unit/test_lib_native.c \
+	tests/unit/native_kernel.h
 tests_unit_test_lib_native_CPPFLAGS = $(nvq_lib_unit_cppflags)
 tests_unit_test_lib_native_CFLAGS = $(nvq_unit_cflags)
 tests_unit_test_lib_native_LDFLAGS = $(AM_LDFLAGS) \
