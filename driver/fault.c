@@ -21,6 +21,7 @@ static const char *const names[NVQ_NR_FAULTS] = {
 	[NVQ_FAULT_GONE] = "gone",
 	[NVQ_FAULT_RDY] = "rdy",
 	[NVQ_FAULT_FLR] = "flr",
+	[NVQ_FAULT_ABORT] = "abort",
 };
 
 void nvq_fault_init(struct nvq_ctrl *ctrl)

@@ -37,6 +37,7 @@ enum nvq_fault_id {
 	NVQ_FAULT_GONE,		/* CSTS reads as all ones */
 	NVQ_FAULT_RDY,		/* CSTS does not confirm a disable */
 	NVQ_FAULT_FLR,		/* a function level reset fails */
+	NVQ_FAULT_ABORT,	/* qid: an Abort returns 1.5 seconds late */
 	NVQ_NR_FAULTS,
 };
 

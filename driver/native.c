@@ -191,7 +191,7 @@ static __always_inline u32 harvest_run(struct nvq_queue *q, u32 *stray)
 			}
 			if (slot->state == NVQ_SLOT_ABORTING) {
 				slot->state = NVQ_SLOT_HELD;
-				n->nr_held++;
+				WRITE_ONCE(n->nr_held, n->nr_held + 1);
 				continue;
 			}
 		}

@@ -193,6 +193,8 @@ static void abort_cmd(struct nvq_queue *q, u16 cid)
 			    nvq_admin_timeout * HZ);
 	dev_warn(&q->dev, "command id %u timed out: abort %s (%d)\n", cid,
 		 err ? "failed" : "sent", err);
+	if (nvq_fault(q->ctrl, NVQ_FAULT_ABORT, q->qid))
+		msleep(1500);
 	abort_over(q, cid);
 }
 

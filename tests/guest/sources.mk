@@ -52,6 +52,10 @@ nvq_guest_programs += \
 	tests/guest/boundary \
 	tests/guest/memory
 
+# stall.test
+nvq_guest_programs += \
+	tests/guest/held
+
 # resync.test
 nvq_guest_programs += \
 	tests/guest/resync \
