@@ -9,7 +9,11 @@
  * driver/fault.h).  Hence a standard command is checked at the drive's own end: that
  * is whose business LBA ranges are there.
  *
- * usage: resize
+ * And another controller of the subsystem (DEVICE, with nvme.ko) formats it to blocks
+ * eight times as large.  QEMU's drive says nothing of that, so that commands go out as
+ * if nothing had happened, and move eight times as much, to where their buffer is not.
+ *
+ * usage: resize [DEVICE LBAF]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +128,95 @@ static void agrees(struct user *u, uint64_t nsze)
 		   "%s: the drive refuses what is beyond its own", u->node);
 }
 
-int main(void)
+/* ---- by another controller --------------------------------------------------- */
+
+/* The buffer but for its second page is as it was. */
+static bool beside(const struct user *u)
+{
+	return all_bytes(u->w.buf, PAGE, GUARD) &&
+	       all_bytes(u->w.buf + 2 * PAGE, BUF - 2 * PAGE, GUARD);
+}
+
+static int format_by(const char *device, unsigned int lbaf)
+{
+	struct nvme_passthru_cmd c = {
+		.opcode = 0x80,
+		.nsid = 1,
+		.cdw10 = lbaf,
+	};
+	int fd = open(device, O_RDWR | O_CLOEXEC), res;
+
+	if (fd < 0)
+		die("%s: %s", device, strerror(errno));
+	res = admin_cmd(fd, &c);
+	close(fd);
+	return res;
+}
+
+/* Before the driver has heard of it: stale, or out to the drive. */
+static void unaware(struct user *u)
+{
+	int first = read_at(u, 0), last;
+	bool good = beside(u);
+
+	last = read_at(u, full - NLB);
+	diag("%s: %s; the first blocks %d, the last ones %d", u->node,
+	     u->k->state == NVQ_STATE_STALE ? "stale" : "unaware", first,
+	     last);
+	ok(good && beside(u), "%s: no byte beside the buffer", u->node);
+	ok(last, "%s: what is beyond the end now fails", u->node);
+}
+
+/* Then: its blocks have another size. */
+static void aware(struct user *u, unsigned int lba_size)
+{
+	is(u->k->state, NVQ_STATE_STALE, "%s: stale", u->node);
+	ok(read_at(u, 0) < 0 && all_bytes(u->w.buf, BUF, GUARD),
+	   "%s: no command goes out", u->node);
+	is(ioctl(u->w.n.q.fd, NVQ_IOC_GEOMETRY, &u->w.n.q.g), 0,
+	   "%s: the geometry is read", u->node);
+	is(u->w.n.q.g.lba_size, lba_size, "%s: its blocks", u->node);
+}
+
+static void elsewhere(const char *device, unsigned int lbaf)
+{
+	unsigned int i;
+
+	is(format_by(device, lbaf), 0, "another controller formats");
+	for (i = 0; i < NR_USERS; i++)
+		unaware(&users[i]);
+	resize(0);
+	for (i = 0; i < NR_USERS; i++)
+		aware(&users[i], 4096);
+	for (i = 0; i < NR_USERS && users[i].native; i++)
+		ok(refused(&users[i], 0, -EINVAL),
+		   "%s: eight of them are more than its buffer has",
+		   users[i].node);
+	is(format_by(device, 0), 0, "and back");
+	resize(0);
+	for (i = 0; i < NR_USERS; i++) {
+		aware(&users[i], 512);
+		ok(reads(&users[i], full - NLB), "%s: the last blocks",
+		   users[i].node);
+	}
+}
+
+static void here(void)
+{
+	unsigned int i;
+
+	resize(full / 2);
+	for (i = 0; i < NR_USERS; i++)
+		agrees(&users[i], full / 2);
+	resize(full / 2 + 1);
+	for (i = 0; i < NR_USERS; i++)
+		agrees(&users[i], full / 2 + 1);
+	resize(0);
+	for (i = 0; i < NR_USERS; i++)
+		agrees(&users[i], full);
+}
+
+int main(int argc, char **argv)
 {
 	unsigned int i;
 
@@ -135,14 +227,9 @@ int main(void)
 	for (i = 0; i < NR_USERS; i++)
 		ok(reads(&users[i], full - NLB), "%s: the last blocks",
 		   users[i].node);
-	resize(full / 2);
-	for (i = 0; i < NR_USERS; i++)
-		agrees(&users[i], full / 2);
-	resize(full / 2 + 1);
-	for (i = 0; i < NR_USERS; i++)
-		agrees(&users[i], full / 2 + 1);
-	resize(0);
-	for (i = 0; i < NR_USERS; i++)
-		agrees(&users[i], full);
+	if (argc == 3)
+		elsewhere(argv[1], atoi(argv[2]));
+	else
+		here();
 	return tap_done();
 }
