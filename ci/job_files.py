@@ -120,16 +120,17 @@ class Experiment:
 		return {point for points in (self.points("few"), self.points("full")) for point in points}
 
 	def points(self, extent):
-		"""NAME=VALUE,... of each point; None where nothing is swept.  For the check the
-		one in the middle, for "few" and "full" each with each."""
+		"""NAME=VALUE,... of each point; None where nothing is swept.  Of several sweeps, for
+		"few" and "full" each value with each; for the check all move on together."""
 		if not self.sweeps:
 			return [None]
 		lists = [every if extent == "full" else few for _, few, every in self.sweeps]
-		if extent == "check":
-			lists = [[values[len(values) // 2]] for values in lists]
 		names = [name for name, _, _ in self.sweeps]
-		return [",".join(f"{n}={v}" for n, v in zip(names, values))
-		        for values in itertools.product(*lists)]
+		combined = itertools.product(*lists)
+		if extent == "check":
+			most = max(map(len, lists))
+			combined = ([values[i % len(values)] for values in lists] for i in range(most))
+		return [",".join(f"{n}={v}" for n, v in zip(names, values)) for values in combined]
 
 	def is_skipped(self, path, point):
 		return any(path == p and setting in (point or "").split(",") for p, setting in self.skips)
