@@ -241,9 +241,10 @@ enum fio_q_status nvqueue_native_queue(struct thread_data *td,
 }
 
 /*
- * Without batch options fio commits each command by itself.  Commands may be
- * held while completions are there for fio to go on with: it comes back without
- * waiting for these.  With none there, they go at once.
+ * With a batch of 1 on either side (no batch options, say) fio commits each command
+ * by itself: with its queue full it reaps one and refills one.  Commands may be held
+ * while there are as many completions as fio reaps at least: it comes back without
+ * waiting for these.  With fewer there, they go at once.
  */
 int nvqueue_native_commit(struct thread_data *td)
 {
@@ -252,7 +253,7 @@ int nvqueue_native_commit(struct thread_data *td)
 
 	if (nr_batch(job) < job->hold_max)
 		for (i = 0; i < job->nr_files; i++)
-			if (nvq_native_has(&job->files[i]->n, 1))
+			if (nvq_native_has(&job->files[i]->n, job->hold_for))
 				return 0;
 	if (likely(nr_batch(job)))
 		flush(td);
@@ -493,8 +494,7 @@ static unsigned int hold_max(const struct thread_data *td)
 	const struct thread_options *o = &td->o;
 	unsigned int i, n = min(o->iodepth / 4, (unsigned int)HOLD_MAX);
 
-	if (o->iodepth_batch != 1 || o->iodepth_batch_complete_min != 1 ||
-	    o->iodepth_low != o->iodepth)
+	if (o->iodepth_low != o->iodepth)
 		return 0;
 	for (i = 0; i < DDIR_RWDIR_CNT; i++)
 		if (o->rate[i] || o->rate_iops[i] || o->ratemin[i] ||
@@ -557,6 +557,7 @@ int nvqueue_native_start(struct thread_data *td)
 		return 1;
 	job->batch_end = job->batch;
 	job->hold_max = hold_max(td);
+	job->hold_for = max(td->o.iodepth_batch_complete_min, 1U);
 	if (td->o.iodepth == 1) {
 		job->one = true;
 		/* fio then takes the time before queue(), and asks no events */

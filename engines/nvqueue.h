@@ -83,7 +83,8 @@ struct nvqueue_job {
 	/* native.c */
 	enum nvqueue_submit submit;
 	bool one;		/* depth 1: queue() completes */
-	unsigned int hold_max;	/* commands held for want of batch options */
+	unsigned int hold_max;	/* commands held for want of a batch of fio's own */
+	unsigned int hold_for;	/* completions that fio reaps meanwhile */
 	struct pollfd *fds;	/* of several irq queues */
 	char *region;		/* the registered memory */
 	unsigned int nr_kept;
