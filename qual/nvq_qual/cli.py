@@ -68,7 +68,7 @@ def parser(tools):
 	add_tools(r, tools)
 	r = commands.add_parser("report", help="one HTML file and its pictures, of results")
 	r.add_argument("result", nargs="+", help="results folder, folder of fio's JSON files, "
-	               "fio's JSON file, or ci/bench's")
+	               "fio's JSON file, ci/bench's or ci/experiments'")
 	r.add_argument("-o", "--output", metavar="DIR", default="nvq-report",
 	               help="where to (%(default)s)")
 	r.add_argument("--threshold", type=float, default=5.0, metavar="PERCENT",
