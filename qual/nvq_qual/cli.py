@@ -63,7 +63,8 @@ def parser(tools):
 	p.add_argument("--version", action="version", version=f"nvq-qual {tools['version']}")
 	commands = p.add_subparsers(dest="command", required=True, parser_class=Parser)
 	add_run(commands, tools)
-	r = commands.add_parser("resume", help="go on with an interrupted run")
+	r = commands.add_parser("resume", help="go on with an interrupted run, and run void "
+	                        "jobs again")
 	r.add_argument("folder")
 	add_tools(r, tools)
 	r = commands.add_parser("report", help="one HTML file and its pictures, of results")
@@ -191,7 +192,10 @@ def conclude(context, pictures):
 		print(summary, end="", flush=True)
 	except BrokenPipeError:
 		os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-	return verdict.of_run(data)
+	status = verdict.of_run(data)
+	if status == verdict.VOID:
+		context.progress.say(f"void jobs: nvq-qual resume {folder.path} runs them again")
+	return status
 
 
 def make_context(folder, args, tools):
@@ -263,10 +267,11 @@ def same_drive(record, drive):
 
 
 def find_again(folder, nvq):
-	"""The drives that are not done; one that was left at the stock driver comes back."""
+	"""The drives that have something to do; one that was left at the stock driver comes
+	back."""
 	found = {}
 	mover = drives.Mover(nvq)
-	for record in folder.unfinished():
+	for record in folder.to_resume():
 		address = record["address"]
 		drive = drives.find(drives.listing(nvq), address)
 		if drive.driver == "nvme" and record.get("at_stock"):
@@ -299,9 +304,14 @@ def resume(args, tools):
 	folder = state.Folder.open(os.path.abspath(args.folder))
 	context = make_context(folder, args, tools)
 	context.environment = state.read_json(folder.file("environment.json"))
-	if folder.unfinished():
+	if folder.to_resume():
 		check_engine(args.engine)
 		found = find_again(folder, args.nvq)
+		for record in folder.to_resume():
+			again = folder.set_aside(record)
+			if again:
+				context.progress.say(f"{record['address']}: void, to be run again: "
+				                     f"{', '.join(again)}")
 		compare_environment(context, found, tools["version"], args)
 		install_signals(context)
 		execute(context, found)

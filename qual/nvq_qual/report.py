@@ -14,9 +14,9 @@ FIGURES = (("IOPS", "iops", units.show_count), ("bandwidth", "bw", units.show_ra
 
 ### parts of a page
 
-def job_row(name, job, blame=None):
+def job_row(name, job, blame=None, earlier=()):
 	figures = job.get("figures") or {}
-	why = outcome.reasons(job)
+	why = outcome.reasons(job) + list(earlier)
 	if blame is not None:
 		why.append(verdict.BLAME_TEXT[blame[0]])
 	return [name, page.verdict(job["status"]),
@@ -29,7 +29,8 @@ def drive_part(drive):
 	blames = verdict.blames(drive)
 	rows = []
 	for name, job in drive["jobs"].items():
-		rows.append(job_row(name, job, (blames[name],) if name in blames else None))
+		rows.append(job_row(name, job, (blames[name],) if name in blames else None,
+		                    outcome.earlier(drive, name)))
 		if name in drive["stock"]:
 			rows.append(job_row("\u2003on the stock driver", drive["stock"][name]))
 	heads = ["job", "verdict", *(head for head, _, _ in FIGURES), "why"]

@@ -345,6 +345,63 @@ class Resuming(Run):
 		self.assertIn("the environment changed: fio: fio-3.1 -> fio-3.33", err)
 		self.assertIn("the environment changed: fio: fio-3.1 -> fio-3.33", out)
 
+	FIRE = {"kmsg": "3,1,1,-;nvme nvq0: on fire\n"}
+
+	def test_void_is_run_again(self):
+		self.put("fio.json", {"randread-qd1": {**self.FIRE, "iops": 5}})
+		status, _, err = self.run_jobs(A)
+		self.assertEqual(status, 3)
+		self.assertIn(f"nvq-qual resume {self.folder}", err)
+		self.put("fio.json", {})
+		status, out, err = self.qual("resume", self.folder, "--no-pictures")
+		self.assertEqual(status, 0, out)
+		self.assertIn(f"{A}: void, to be run again: randread-qd1", err)
+		self.assertEqual(self.ran(), ["randread-qd1", "randread-4k", "randread-qd1"])
+		self.assertEqual(list(self.state()[0]["jobs"]),
+		                 ["randread-qd1", "randread-4k", "randwrite-4k"])
+		directory = A.replace(":", "-")
+		with open(f"{self.folder}/{directory}/randread-qd1.void1.json", encoding="utf-8") as f:
+			self.assertEqual(json.load(f)["jobs"][0]["read"]["iops"], 5)
+		with open(f"{self.folder}/report.html", encoding="utf-8") as f:
+			page = f.read()
+		with open(f"{self.folder}/junit.xml", encoding="utf-8") as f:
+			junit = f.read()
+		for text in (out, page, junit):
+			self.assertIn("on fire", text)
+			self.assertIn(f"{directory}/randread-qd1.void1.json", text)
+
+	def test_void_once_more(self):
+		self.put("fio.json", {"randread-4k": self.FIRE})
+		self.run_jobs(A)
+		for count in (1, 2):
+			status, out, _ = self.qual("resume", self.folder, "--no-pictures")
+			self.assertEqual(status, 3)
+			self.assertIn(f"randread-4k.void{count}.json", out)
+		self.assertEqual(self.ran().count("randread-4k"), 3)
+		self.assertEqual(self.ran().count("randread-qd1"), 1)
+
+	def test_void_on_the_stock_driver(self):
+		self.put("fio.json", {"randread-4k": {"error": 5}, "randread-4k.stock": self.FIRE})
+		status, out, _ = self.run_jobs(A)
+		self.assertEqual(status, 1)
+		self.assertIn("drive or path: not known", out)
+		self.put("fio.json", {"*": {"error": 5}})
+		status, out, _ = self.qual("resume", self.folder, "--no-pictures")
+		self.assertEqual(status, 1)
+		self.assertIn("drive: it fails on the stock driver too", out)
+		self.assertIn("on the stock driver: the kernel logged: nvme nvq0: on fire", out)
+		self.assertEqual(self.ran()[2:], ["randread-4k.stock", "randread-4k.stock"])
+
+	def test_void_of_another_drive(self):
+		"""It is refused, and so nothing is set aside."""
+		self.put("fio.json", {"randread-4k": self.FIRE})
+		self.run_jobs(A)
+		self.put("drives.json", {B: "nvqueue", A: "nvqueue"})
+		status, _, err = self.qual("resume", self.folder)
+		self.assertEqual(status, 2)
+		self.assertIn("it is another drive", err)
+		self.assertEqual(self.state()[0]["jobs"]["randread-4k"]["status"], "void")
+
 	def test_complete(self):
 		self.run_jobs(A)
 		ran = self.ran()
