@@ -96,7 +96,7 @@ def ask(drive, stream, out):
 	return stream.readline().strip()
 
 
-def confirm(found, serials, stream=sys.stdin, out=sys.stderr):
+def confirm(found, serials):
 	"""UsageError unless every drive's own serial number was given."""
 	wrong = set(serials) - {d.serial for d in found}
 	if wrong:
@@ -108,11 +108,11 @@ def confirm(found, serials, stream=sys.stdin, out=sys.stderr):
 			                 "confirmed; it is not written to")
 		if drive.serial in serials:
 			continue
-		if not stream.isatty():
+		if not sys.stdin or not sys.stdin.isatty():
 			raise UsageError(f"--write needs the serial number of {drive.path()} "
 			                 f"({drive.address}): --confirm-serial, or a terminal to "
 			                 "type it at")
-		if ask(drive, stream, out) != drive.serial:
+		if ask(drive, sys.stdin, sys.stderr) != drive.serial:
 			raise UsageError(f"that is not the serial number of {drive.path()}; "
 			                 "nothing was written")
 
@@ -348,4 +348,6 @@ def main(argv, tools):
 		os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 		return verdict.FAIL
 	except KeyboardInterrupt:
+		# before a run's own handler is there, so that nothing was begun
+		print("\nnvq-qual: interrupted; nothing was run", file=sys.stderr)
 		return verdict.INTERRUPTED
