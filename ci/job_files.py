@@ -172,7 +172,8 @@ class Experiment:
 				probed = read(directory, run["id"] + ".probe")
 				if iops and probed:
 					iops = share_of_empty(probed)
-				if job["read"]["total_ios"] + job["write"]["total_ios"]:
+				# a busy job has none
+				if iops:
 					values[f"{run['path']}:{job['jobname']}{at}"] = iops
 		return values
 
