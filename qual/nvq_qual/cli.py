@@ -47,6 +47,9 @@ def add_run(commands, tools):
 	when.add_argument("--no-compare", dest="compare", action="store_const", const="never",
 	                  help="do not even run those that failed")
 	p.add_argument("--runtime", metavar="TIME", help="of every job that runs for a time")
+	p.add_argument("--rehearse", action="store_true", help="every job for a second or "
+	               f"{suite.REHEARSED.upper()}, to see that all of them run; figures are worth "
+	               "nothing")
 	add_tools(p, tools)
 
 
@@ -201,6 +204,8 @@ def conclude(context, pictures):
 def make_context(folder, args, tools):
 	jobs = suite.parse(read_file(folder.file("suite.fio")), folder.file("suite.fio"))
 	jobs = suite.choose(jobs, folder.data["only"])
+	if folder.data.get("rehearse"):
+		jobs = [suite.rehearsal(job) for job in jobs]
 	rules = limits.parse(read_file(folder.file("limits.txt")), folder.file("limits.txt"))
 	tools = {**tools, "fio": args.fio, "engine": os.path.abspath(args.engine),
 	         "nvq": args.nvq}
@@ -237,7 +242,7 @@ def prepare_run(args, tools):
 	path = args.output or time.strftime("nvq-qual-%Y%m%d-%H%M%S")
 	folder = state.Folder.create(os.path.abspath(path), {
 		"suite": args.suite, "write": args.write, "compare": args.compare,
-		"runtime": runtime, "only": args.job, "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+		"rehearse": args.rehearse, "runtime": runtime, "only": args.job, "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
 	}, found)
 	write_file(folder.file("suite.fio"), text)
 	write_file(folder.file("limits.txt"), rules)

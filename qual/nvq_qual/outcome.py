@@ -61,9 +61,16 @@ def drive_lines(drive):
 		yield f"  note: {note}"
 
 
+def about(data):
+	"""The suite, when, and how."""
+	how = "writing" if data["write"] else "read-only"
+	if data.get("rehearse"):
+		how += ", a rehearsal: its figures are worth nothing"
+	return f"suite {data['suite']}, begun {data['begun']}, {how}"
+
+
 def summary(data, differences):
-	lines = [f"nvq-qual: suite {data['suite']}, begun {data['begun']}, "
-	         f"{'writing' if data['write'] else 'read-only'}", ""]
+	lines = [f"nvq-qual: {about(data)}", ""]
 	for drive in data["drives"]:
 		lines += list(drive_lines(drive)) + [""]
 	for line in differences:

@@ -75,8 +75,8 @@ def environment_part(found):
 
 def run_part(result):
 	data = result.data
-	yield page.tag("p", f"Suite {data['suite']}, begun {data['begun']}, "
-	               f"{'writing' if data['write'] else 'read-only'}.")
+	said = outcome.about(data)
+	yield page.tag("p", said[:1].upper() + said[1:] + ".")
 	for drive in data["drives"]:
 		yield from drive_part(drive)
 	yield page.tag("p", verdict.RULE, class_="small")

@@ -52,7 +52,7 @@ class Folder:
 
 	@classmethod
 	def create(cls, path, asked, drives):
-		"""asked: suite, only, write, compare, runtime, begun."""
+		"""asked: suite, only, write, compare, rehearse, runtime, begun."""
 		if os.path.exists(os.path.join(path, "state.json")):
 			raise StateError(f"{path} has results already: nvq-qual resume {path}, "
 			                 "or another --output")

@@ -484,6 +484,19 @@ class Resuming(Run):
 		self.assertIn("it is another drive", err)
 		self.assertEqual(self.state()[0]["jobs"]["randread-4k"]["status"], "void")
 
+	def test_a_rehearsal_stays_one(self):
+		self.put("fio.json", {"randread-4k": {"sleep": 20}})
+		self.interrupt("randread-4k")
+		self.assertEqual(self.run_jobs("--rehearse", A)[0], 130)
+		self.put("fio.json", {})
+		status, out, _ = self.qual("resume", self.folder, "--no-pictures")
+		self.assertEqual(status, 0)
+		self.assertIn("a rehearsal", out)
+		with open(f"{self.folder}/{A.replace(':', '-')}/randread-4k.fio", encoding="utf-8") as f:
+			text = f.read()
+		self.assertIn("\nruntime=1\n", text)
+		self.assertIn("\nramp_time=0\n", text)
+
 	def test_complete(self):
 		self.run_jobs(A)
 		ran = self.ran()
