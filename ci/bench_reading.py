@@ -36,3 +36,16 @@ def jobs_of_fio(text):
 
 def iops_of_fio(text):
 	return jobs_of_fio(text)[0]["read"]["iops"]
+
+
+def latency_of_job(job):
+	"""{"mean": ns, "99": ns, ...} from submission to completion, the worse direction's;
+	empty without lat_percentiles.  Not clat: engines differ in when it begins."""
+	latency = {}
+	for direction in (job["read"], job["write"]):
+		found = direction.get("lat_ns", {})
+		if found.get("percentile"):
+			numbers = {f"{float(p):g}": ns for p, ns in found["percentile"].items()}
+			for name, ns in {"mean": found["mean"], **numbers}.items():
+				latency[name] = max(ns, latency.get(name, 0))
+	return latency

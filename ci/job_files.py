@@ -8,7 +8,7 @@ import json
 import os
 import re
 
-from bench_reading import iops_of_t_io_uring, jobs_of_fio, read
+from bench_reading import iops_of_t_io_uring, jobs_of_fio, latency_of_job, read
 
 JOBS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "jobs")
 KEY = re.compile(r"^(?P<path>[a-z]+(?:\+\w+=\w+)?):(?P<section>[\w-]+)(?:@(?P<point>\S+))?$")
@@ -153,15 +153,17 @@ class Experiment:
 			run["id"] = f"{self.name}.{i}"
 		return runs
 
+	def outputs(self, runs, directory):
+		"""(run, what it printed, "@POINT" or nothing) of those that ran."""
+		failed = read(directory, "failed").split()
+		for run in runs:
+			if run["id"] not in failed:
+				yield run, read(directory, run["id"] + ".out"), f"@{run['point']}" if run["point"] else ""
+
 	def values(self, runs, directory):
 		"""{PATH:SECTION[@POINT]: IOPS, or what is measured instead}, of those that ran."""
-		failed = read(directory, "failed").split()
 		values = {}
-		for run in runs:
-			if run["id"] in failed:
-				continue
-			text = read(directory, run["id"] + ".out")
-			at = f"@{run['point']}" if run["point"] else ""
+		for run, text, at in self.outputs(runs, directory):
 			if run["kind"] == "t":
 				values[f"{run['path']}:{run['section']}"] = iops_of_t_io_uring(text)
 				continue
@@ -171,9 +173,23 @@ class Experiment:
 				probed = read(directory, run["id"] + ".probe")
 				if iops and probed:
 					iops = share_of_empty(probed)
-				if job["read"]["total_ios"] + job["write"]["total_ios"]:
+				# a busy job has none
+				if iops:
 					values[f"{run['path']}:{job['jobname']}{at}"] = iops
 		return values
+
+	def latencies(self, runs, directory):
+		"""{PATH:SECTION[@POINT]: {"mean": ns, "99": ns, ...}} of jobs with lat_percentiles."""
+		found = {f"{run['path']}:{job['jobname']}{at}": latency_of_job(job)
+		         for run, text, at in self.outputs(runs, directory) if run["kind"] == "fio"
+		         for job in jobs_of_fio(text)}
+		return {key: latency for key, latency in found.items() if latency}
+
+	def settings(self):
+		"""What the variables are that are not swept, where the head says so."""
+		pairs = self.one("default", "").split() + self.one("in-guest", "").split()
+		swept = [name for name, _, _ in self.sweeps]
+		return {name: value for name, value in (p.split("=") for p in pairs) if name not in swept}
 
 
 def share_of_empty(text):

@@ -8,11 +8,13 @@ nvq_qual_py = \
 	qual/nvq_qual/cli.py \
 	qual/nvq_qual/drives.py \
 	qual/nvq_qual/environment.py \
+	qual/nvq_qual/experiments.py \
 	qual/nvq_qual/fio.py \
 	qual/nvq_qual/kmsg.py \
 	qual/nvq_qual/limits.py \
 	qual/nvq_qual/outcome.py \
 	qual/nvq_qual/page.py \
+	qual/nvq_qual/panels.py \
 	qual/nvq_qual/pictures.py \
 	qual/nvq_qual/progress.py \
 	qual/nvq_qual/report.py \

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Which pictures results make: of ci/bench's figures, of jobs, of two runs."""
 
-from . import pictures, results, units
+from collections import namedtuple
+
+from . import panels, pictures, results, units
 
 GROUPS = {"t": "t/io_uring and nvq-perf", "fio": "fio with its usual options",
           "lean": "fio, lean"}
@@ -116,22 +118,43 @@ def of_latencies(records, prefix):
 		                         f"Latency percentiles: {name or run}", caption, curves)
 
 
-TITLES = {"depth": "IOPS and latency over the depth",
-          "bs": "IOPS and bandwidth over the block size",
-          "numjobs": "IOPS and latency over the number of jobs"}
+Axis = namedtuple("Axis", "title label show logarithmic")
+AXES = {"depth": Axis("IOPS and latency over the depth", "I/Os in flight (iodepth)", str, True),
+        "bs": Axis("IOPS and bandwidth over the block size", "block size", units.show_size, True),
+        "numjobs": Axis("IOPS and latency over the number of jobs", "jobs, each with a queue pair",
+                        str, True)}
+
+
+def points(records, field, metric, factor=1.0):
+	return [(getattr(r, field), r.figures.value(metric) / factor) for r in records
+	        if r.figures.value(metric)]
+
+
+def of_curves(name, field, curves):
+	"""Above IOPS, below what they mean; curves: of results.sweeps()"""
+	def lines(metric, factor=1.0):
+		drawn = [panels.Curve(title, i, points(records, field, metric, factor))
+		         for i, (title, records) in enumerate(curves.items())]
+		return [c for c in drawn if c.points]
+	if field == "bs":
+		lower = panels.Panel("MiB/s", lines("bw", 1 << 20))
+		caption = "Above, IOPS; below, bandwidth."
+	else:
+		lower = panels.Panel("99th percentile", lines("p99"), times=True)
+		caption = "Above, IOPS; below, the 99th percentile of completion latency."
+	shown = [panels.Panel("IOPS, thousands", lines("iops", 1e3))]
+	if lower.curves:
+		shown.append(lower)
+	return panels.stacked(name, AXES[field].title, caption, AXES[field], shown)
 
 
 def of_sweeps(records, prefix):
 	for what, field in results.SWEEPS.items():
-		curves = results.sweeps(records, field)
-		items = list(curves.items())
+		items = list(results.sweeps(records, field).items())
 		for at in range(0, len(items), pictures.MAX_CURVES):
 			part = f"-{at // pictures.MAX_CURVES + 1}" if len(items) > pictures.MAX_CURVES else ""
-			made = pictures.sweep(f"{prefix}over-{safe(what)}{part}",
-			                      TITLES[field],
-			                      field, dict(items[at:at + pictures.MAX_CURVES]))
-			if made:
-				yield made
+			yield of_curves(f"{prefix}over-{safe(what)}{part}", field,
+			                dict(items[at:at + pictures.MAX_CURVES]))
 
 
 def of_paths(records, prefix):

@@ -47,6 +47,9 @@ def add_run(commands, tools):
 	when.add_argument("--no-compare", dest="compare", action="store_const", const="never",
 	                  help="do not even run those that failed")
 	p.add_argument("--runtime", metavar="TIME", help="of every job that runs for a time")
+	p.add_argument("--rehearse", action="store_true", help="every job for a second or "
+	               f"{suite.REHEARSED.upper()}, to see that all of them run; figures are worth "
+	               "nothing")
 	add_tools(p, tools)
 
 
@@ -63,12 +66,13 @@ def parser(tools):
 	p.add_argument("--version", action="version", version=f"nvq-qual {tools['version']}")
 	commands = p.add_subparsers(dest="command", required=True, parser_class=Parser)
 	add_run(commands, tools)
-	r = commands.add_parser("resume", help="go on with an interrupted run")
+	r = commands.add_parser("resume", help="go on with an interrupted run, and run void "
+	                        "jobs again")
 	r.add_argument("folder")
 	add_tools(r, tools)
 	r = commands.add_parser("report", help="one HTML file and its pictures, of results")
 	r.add_argument("result", nargs="+", help="results folder, folder of fio's JSON files, "
-	               "fio's JSON file, or ci/bench's")
+	               "fio's JSON file, ci/bench's or ci/experiments'")
 	r.add_argument("-o", "--output", metavar="DIR", default="nvq-report",
 	               help="where to (%(default)s)")
 	r.add_argument("--threshold", type=float, default=5.0, metavar="PERCENT",
@@ -95,7 +99,7 @@ def ask(drive, stream, out):
 	return stream.readline().strip()
 
 
-def confirm(found, serials, stream=sys.stdin, out=sys.stderr):
+def confirm(found, serials):
 	"""UsageError unless every drive's own serial number was given."""
 	wrong = set(serials) - {d.serial for d in found}
 	if wrong:
@@ -107,11 +111,11 @@ def confirm(found, serials, stream=sys.stdin, out=sys.stderr):
 			                 "confirmed; it is not written to")
 		if drive.serial in serials:
 			continue
-		if not stream.isatty():
+		if not sys.stdin or not sys.stdin.isatty():
 			raise UsageError(f"--write needs the serial number of {drive.path()} "
 			                 f"({drive.address}): --confirm-serial, or a terminal to "
 			                 "type it at")
-		if ask(drive, stream, out) != drive.serial:
+		if ask(drive, sys.stdin, sys.stderr) != drive.serial:
 			raise UsageError(f"that is not the serial number of {drive.path()}; "
 			                 "nothing was written")
 
@@ -191,12 +195,17 @@ def conclude(context, pictures):
 		print(summary, end="", flush=True)
 	except BrokenPipeError:
 		os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-	return verdict.of_run(data)
+	status = verdict.of_run(data)
+	if status == verdict.VOID:
+		context.progress.say(f"void jobs: nvq-qual resume {folder.path} runs them again")
+	return status
 
 
 def make_context(folder, args, tools):
 	jobs = suite.parse(read_file(folder.file("suite.fio")), folder.file("suite.fio"))
 	jobs = suite.choose(jobs, folder.data["only"])
+	if folder.data.get("rehearse"):
+		jobs = [suite.rehearsal(job) for job in jobs]
 	rules = limits.parse(read_file(folder.file("limits.txt")), folder.file("limits.txt"))
 	tools = {**tools, "fio": args.fio, "engine": os.path.abspath(args.engine),
 	         "nvq": args.nvq}
@@ -233,7 +242,7 @@ def prepare_run(args, tools):
 	path = args.output or time.strftime("nvq-qual-%Y%m%d-%H%M%S")
 	folder = state.Folder.create(os.path.abspath(path), {
 		"suite": args.suite, "write": args.write, "compare": args.compare,
-		"runtime": runtime, "only": args.job, "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+		"rehearse": args.rehearse, "runtime": runtime, "only": args.job, "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
 	}, found)
 	write_file(folder.file("suite.fio"), text)
 	write_file(folder.file("limits.txt"), rules)
@@ -263,10 +272,11 @@ def same_drive(record, drive):
 
 
 def find_again(folder, nvq):
-	"""The drives that are not done; one that was left at the stock driver comes back."""
+	"""The drives that have something to do; one that was left at the stock driver comes
+	back."""
 	found = {}
 	mover = drives.Mover(nvq)
-	for record in folder.unfinished():
+	for record in folder.to_resume():
 		address = record["address"]
 		drive = drives.find(drives.listing(nvq), address)
 		if drive.driver == "nvme" and record.get("at_stock"):
@@ -299,9 +309,14 @@ def resume(args, tools):
 	folder = state.Folder.open(os.path.abspath(args.folder))
 	context = make_context(folder, args, tools)
 	context.environment = state.read_json(folder.file("environment.json"))
-	if folder.unfinished():
+	if folder.to_resume():
 		check_engine(args.engine)
 		found = find_again(folder, args.nvq)
+		for record in folder.to_resume():
+			again = folder.set_aside(record)
+			if again:
+				context.progress.say(f"{record['address']}: void, to be run again: "
+				                     f"{', '.join(again)}")
 		compare_environment(context, found, tools["version"], args)
 		install_signals(context)
 		execute(context, found)
@@ -338,4 +353,6 @@ def main(argv, tools):
 		os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 		return verdict.FAIL
 	except KeyboardInterrupt:
+		# before a run's own handler is there, so that nothing was begun
+		print("\nnvq-qual: interrupted; nothing was run", file=sys.stderr)
 		return verdict.INTERRUPTED

@@ -16,6 +16,12 @@ def reasons(job):
 	return lines
 
 
+def earlier(drive, name):
+	"""What was set aside of a job before it was run again, a line each."""
+	return [f"void before, on {e['begun']}{' on the stock driver' if e['on'] == 'stock' else ''}: "
+	        f"{e['void'][0]} ({e['file']})" for e in drive.get("aside", {}).get(name, [])]
+
+
 def title(drive):
 	return f"{drive['address']}  {drive['model']}  serial {drive['serial']}  " \
 	       f"firmware {drive['firmware']}"
@@ -47,15 +53,24 @@ def drive_lines(drive):
 			yield job_line("  on the stock driver", stock)
 			for reason in reasons(stock):
 				yield f"           - {reason}"
+		for line in earlier(drive, name):
+			yield f"           - {line}"
 		if name in blames:
 			yield f"           = {verdict.BLAME_TEXT[blames[name]]}"
 	for note in drive["notes"]:
 		yield f"  note: {note}"
 
 
+def about(data):
+	"""The suite, when, and how."""
+	how = "writing" if data["write"] else "read-only"
+	if data.get("rehearse"):
+		how += ", a rehearsal: its figures are worth nothing"
+	return f"suite {data['suite']}, begun {data['begun']}, {how}"
+
+
 def summary(data, differences):
-	lines = [f"nvq-qual: suite {data['suite']}, begun {data['begun']}, "
-	         f"{'writing' if data['write'] else 'read-only'}", ""]
+	lines = [f"nvq-qual: {about(data)}", ""]
 	for drive in data["drives"]:
 		lines += list(drive_lines(drive)) + [""]
 	for line in differences:
@@ -88,8 +103,9 @@ def add_case(parent, drive, name, job, blame):
 		ET.SubElement(case, "failure", type=kind, message=clean(message)).text = clean(text)
 	figures = job.get("figures") or {}
 	said = [f"{key} {value:.0f}" for key, value in figures.items() if value is not None]
+	said += earlier(drive, name)
 	if said:
-		ET.SubElement(case, "system-out").text = "\n".join(said)
+		ET.SubElement(case, "system-out").text = clean("\n".join(said))
 
 
 def add_interrupted(parent, drive):

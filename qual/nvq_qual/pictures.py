@@ -249,17 +249,8 @@ def style(i):
 	        f"lc rgb '{LINES[i]}'")
 
 
-def curve_plots(prefix, curves):
-	"""(script, plots) of {title: [(x, y)]}"""
-	script, plots = "", []
-	for i, (title, points) in enumerate(curves.items()):
-		script += block(f"{prefix}{i}", points)
-		plots.append(f"${prefix}{i} using 1:2 {style(i)} title {quoted(title)} noenhanced")
-	return script, plots
-
-
-def latencies(name, title, caption, curves):
-	"""curves: {title: {percentile: ns}}"""
+def latencies(name, title, caption, curves, styles=None, label="completion latency"):
+	"""curves: {title: {percentile: ns}}; styles: {title: index of a style}"""
 	def nines(percentile):
 		return -math.log10(1 - percentile / 100)
 	points = {t: [(nines(p), ns) for p, ns in sorted(c.items()) if ns > 0 and 50 <= p <= 99.9995]
@@ -267,61 +258,16 @@ def latencies(name, title, caption, curves):
 	last = max(x for p in points.values() for x, _ in p)
 	tics = ", ".join(f"{quoted(label)} {x}" for x, label in NINES)
 	script = (f"set xrange [0.2:{max(last, 2) + 0.1:.3g}]\nset xtics ({tics})\n"
-	          f"{x_label('percentile of I/Os')}set ylabel 'completion latency'\n"
+	          f"{x_label('percentile of I/Os')}set ylabel {quoted(label)}\n"
 	          "set key outside bottom center horizontal\n" +
 	          time_axis([y for p in points.values() for _, y in p]))
-	data, plots = curve_plots("c", points)
+	plots = []
+	for i, (curve, found) in enumerate(points.items()):
+		script += block(f"c{i}", found)
+		plots.append(f"$c{i} using 1:2 {style(styles[curve] if styles else i)} "
+		             f"title {quoted(curve)} noenhanced")
 	return Picture(name, title, caption, 900, 480 + 20 * (len(points) // 3),
-	               script + data + "plot " + ", \\\n".join(plots) + "\n")
-
-
-def x_axis(values, show, label):
-	tics = ", ".join(f"{quoted(show(v))} {v}" for v in values)
-	return (f"set logscale x 2\nset xrange [{min(values) / 1.15}:{max(values) * 1.15}]\n"
-	        f"set xtics ({tics})\n{x_label(label)}")
-
-
-def upper_and_lower(name, title, caption, x, upper, lower):
-	"""Two plots over the same x: each (label of y, settings, curves)."""
-	blocks, plots = "", []
-	for letter, (label, settings, curves) in zip("ab", (upper, lower)):
-		data, lines = curve_plots(letter, dict(list(curves.items())[:MAX_CURVES]))
-		blocks += data
-		plots.append("unset logscale\nset yrange [*:*]\nset ytics auto\n" + x + settings +
-		             f"set ylabel {quoted(label)}\nplot " + ", \\\n".join(lines) + "\n")
-	script = (blocks + "set multiplot layout 2,1\nset lmargin 14\nset rmargin 3\nunset key\n" +
-	          plots[0] + "unset title\nset key outside bottom center horizontal\n" + plots[1])
-	return Picture(name, title, caption, 900, 680 + 20 * (len(upper[2]) // 3),
-	               script + "unset multiplot\n")
-
-
-def from_zero(values, factor):
-	return f"set yrange [0:{max(values) / factor * 1.1:.6g}]\n"
-
-
-def sweep(name, title, field, curves):
-	"""curves: of results.sweeps()"""
-	def points(metric, factor=1.0):
-		return {t: [(getattr(r, field), r.figures.value(metric) / factor) for r in records
-		            if r.figures.value(metric)] for t, records in curves.items()}
-	values = sorted({getattr(r, field) for records in curves.values() for r in records})
-	show = units.show_size if field == "bs" else str
-	label = {"depth": "I/Os in flight (iodepth)", "bs": "block size",
-	         "numjobs": "jobs, each with a queue pair"}[field]
-	iops = [r.figures.value("iops") for records in curves.values() for r in records]
-	upper = ("IOPS, thousands", from_zero(iops, 1e3), points("iops", 1e3))
-	if field == "bs":
-		bw = [r.figures.value("bw") for records in curves.values() for r in records]
-		lower = ("MiB/s", from_zero(bw, 1 << 20), points("bw", 1 << 20))
-		caption = "Above, IOPS; below, bandwidth."
-	else:
-		p99 = points("p99")
-		times = [y for p in p99.values() for _, y in p]
-		if not times:
-			return None
-		lower = ("99th percentile", time_axis(times), p99)
-		caption = "Above, IOPS; below, the 99th percentile of completion latency."
-	return upper_and_lower(name, title, caption, x_axis(values, show, label), upper, lower)
+	               script + "plot " + ", \\\n".join(plots) + "\n")
 
 
 ### drawing
@@ -347,8 +293,9 @@ def draw(pictures, directory, kinds=("svg", "png")):
 	for p in pictures:
 		for kind in kinds:
 			script += reset() + terminal(kind, p, f"{directory}/{p.name}.{kind}")
-			script += f"set title {quoted(p.title)} font ',16'\n" if kind == "svg" else \
-				f"set title {quoted(p.title)} font ',13'\n"
+			title, small = (16, 12) if kind == "svg" else (13, 9.5)
+			script += (f"titlefont = ',{title}'\nsmallfont = ',{small}'\n"
+			           f"set title {quoted(p.title)} font titlefont\n")
 			script += p.script + "set output\n"
 	try:
 		done = subprocess.run(["gnuplot"], input=script.encode(), stdout=subprocess.PIPE,

@@ -4,7 +4,7 @@
 import os
 import sys
 
-from . import charts, environment, outcome, page, pictures, results, units, verdict
+from . import charts, environment, experiments, outcome, page, pictures, results, units, verdict
 
 ReportError = results.ResultError
 FIGURES = (("IOPS", "iops", units.show_count), ("bandwidth", "bw", units.show_rate),
@@ -14,9 +14,9 @@ FIGURES = (("IOPS", "iops", units.show_count), ("bandwidth", "bw", units.show_ra
 
 ### parts of a page
 
-def job_row(name, job, blame=None):
+def job_row(name, job, blame=None, earlier=()):
 	figures = job.get("figures") or {}
-	why = outcome.reasons(job)
+	why = outcome.reasons(job) + list(earlier)
 	if blame is not None:
 		why.append(verdict.BLAME_TEXT[blame[0]])
 	return [name, page.verdict(job["status"]),
@@ -29,7 +29,8 @@ def drive_part(drive):
 	blames = verdict.blames(drive)
 	rows = []
 	for name, job in drive["jobs"].items():
-		rows.append(job_row(name, job, (blames[name],) if name in blames else None))
+		rows.append(job_row(name, job, (blames[name],) if name in blames else None,
+		                    outcome.earlier(drive, name)))
 		if name in drive["stock"]:
 			rows.append(job_row("\u2003on the stock driver", drive["stock"][name]))
 	heads = ["job", "verdict", *(head for head, _, _ in FIGURES), "why"]
@@ -74,8 +75,8 @@ def environment_part(found):
 
 def run_part(result):
 	data = result.data
-	yield page.tag("p", f"Suite {data['suite']}, begun {data['begun']}, "
-	               f"{'writing' if data['write'] else 'read-only'}.")
+	said = outcome.about(data)
+	yield page.tag("p", said[:1].upper() + said[1:] + ".")
 	for drive in data["drives"]:
 		yield from drive_part(drive)
 	yield page.tag("p", verdict.RULE, class_="small")
@@ -92,9 +93,7 @@ def records_part(result):
 
 
 def bench_part(result):
-	about = result.bench["about"]
-	yield page.tag("p", "ci/bench, " + ", ".join(f"{k} {v}" for k, v in about.items()
-	                                             if k not in ("whole", "split")))
+	yield page.tag("p", "ci/bench, " + said_of(result.bench["about"], ("whole", "split")))
 	for guest in dict.fromkeys(r["guest"] for r in result.bench["paths"]):
 		rows = []
 		for r in result.bench["paths"]:
@@ -107,6 +106,31 @@ def bench_part(result):
 		yield page.tag("h3", f"Guest {guest}")
 		yield page.table(["path", "IOPS", "instructions per I/O", "user", "kernel", "× stock"],
 		                 rows, range(1, 6))
+
+
+def said_of(about, but=()):
+	return ", ".join(f"{k} {v}" for k, v in about.items() if k not in but)
+
+
+def ratio_row(entry, c):
+	expected = f"{c['op']} {c['limit']:g}" if c["op"] else "-"
+	met = {None: "", True: page.verdict("pass"), False: page.verdict("fail")}[c["met"]]
+	return [entry["name"], c["what"], c["thread"], f"{c['ours']:.2f}", expected, met]
+
+
+def experiments_part(result):
+	found = result.experiments
+	yield page.tag("p", "ci/experiments, " + said_of(found["about"]))
+	yield page.table(["experiment", "ratio of IOPS", "the thread's", "here", "expected", ""],
+	                 [ratio_row(e, c) for e in found["experiments"] for c in e["comparisons"]], (3,))
+	for entry in found["experiments"]:
+		paths, rows = experiments.cells(entry)
+		show = "{:.0f}" if entry.get("measure", "IOPS") == "IOPS" else "{:.3f}"
+		yield page.tag("h3", f"{entry['name']}: {entry.get('measure', 'IOPS')}")
+		yield page.table(["", *map(experiments.label_of, paths)],
+		                 [[row, *(show.format(cells[p]) if p in cells else "-" for p in paths)]
+		                  for row, cells in rows], range(1, 1 + len(paths)))
+		yield page.bullets([f"failed: {what}" for what in entry["failed"]])
 
 
 def differences_part(found, old, new, threshold):
@@ -174,9 +198,10 @@ def all_pictures(loaded, compared, threshold):
 	several = len(loaded) > 1
 	for i, result in enumerate(loaded, 1):
 		prefix = f"{i}-" if several else ""
-		if result.bench:
-			for p in charts.of_bench(result, prefix):
-				yield p._replace(caption=f"{result.label}: {p.caption}") if several else p
+		made = charts.of_bench(result, prefix) if result.bench else \
+			experiments.of_experiments(result, prefix) if result.experiments else ()
+		for p in made:
+			yield p._replace(caption=f"{result.label}: {p.caption}") if several else p
 	records = [r for result in loaded for r in result.records]
 	yield from charts.of_jobs(records, "jobs-" if several else "")
 	for i, (old, new, found) in enumerate(compared, 1):
@@ -191,6 +216,8 @@ def result_parts(loaded):
 			yield from run_part(result)
 		elif result.bench:
 			yield from bench_part(result)
+		elif result.experiments:
+			yield from experiments_part(result)
 		else:
 			yield from records_part(result)
 	for result in loaded:
@@ -198,13 +225,19 @@ def result_parts(loaded):
 			yield from environment_part(result.environment)
 
 
+def compare_all(loaded, threshold):
+	"""(label, label, differences): the first of each kind and what comes after it."""
+	firsts = {}
+	for result in loaded:
+		first = firsts.setdefault(result.kind(), result)
+		if first is not result:
+			yield first.label, result.label, results.compare(first, result, threshold)
+
+
 def of_results(args):
-	"""The command: report.html and pictures of all that was named; the first result is
-	what the others are compared with."""
+	"""The command: report.html and pictures of all that was named."""
 	loaded = results.load_all(args.result)
-	compared = [(loaded[0].label, other.label, results.compare(loaded[0], other, args.threshold))
-	            for other in loaded[1:]
-	            if bool(other.bench) == bool(loaded[0].bench)]
+	compared = list(compare_all(loaded, args.threshold))
 	body, said = [], None
 	for old, new, found in compared:
 		body += differences_part(found, old, new, args.threshold)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Reads results for reports: folders of ours, folders and files of fio's JSON, and
-ci/bench's JSON, all as records that pictures and tables can be made of."""
+"""Reads results for reports: folders of ours, folders and files of fio's JSON, all as
+records that pictures and tables can be made of, and what ci/bench and ci/experiments
+write, as it is."""
 
 import json
 import os
@@ -10,6 +11,7 @@ from collections import namedtuple
 from . import fio, state, units
 
 OURS, STOCK = "nvqueue", "stock driver"
+NOT_KNOWN = "neither fio's JSON nor that of ci/bench or ci/experiments"
 Record = namedtuple("Record", "run drive job path rw bs depth numjobs figures status")
 
 
@@ -24,8 +26,13 @@ class Result:
 		self.label = label
 		self.records = []
 		self.bench = None	# ci/bench's
+		self.experiments = None	# ci/experiments'
 		self.data = None	# state.json of ours
 		self.environment = None
+
+	def kind(self):
+		"""Results of one kind can be compared."""
+		return "bench" if self.bench else "experiments" if self.experiments else "jobs"
 
 
 def path_of(options):
@@ -113,10 +120,13 @@ def load_file(path, result):
 	try:
 		data = json.loads(text)
 	except ValueError as error:
-		raise ResultError(f"{path}: neither fio's JSON nor ci/bench's: {error}") from None
-	if not isinstance(data, dict) or not data.get("paths") or "about" not in data:
-		raise ResultError(f"{path}: neither fio's JSON nor ci/bench's")
-	result.bench = data
+		raise ResultError(f"{path}: {NOT_KNOWN}: {error}") from None
+	if not isinstance(data, dict) or "about" not in data:
+		raise ResultError(f"{path}: {NOT_KNOWN}")
+	result.bench = data if data.get("paths") else None
+	result.experiments = data if data.get("experiments") else None
+	if result.kind() == "jobs":
+		raise ResultError(f"{path}: {NOT_KNOWN}")
 
 
 def load(path, label=None):
@@ -138,6 +148,7 @@ def load_all(paths):
 
 ### sweeps
 
+FEWEST = 3		# points of a curve
 SWEEPS = {"depth": "depth", "block size": "bs", "jobs": "numjobs"}
 
 
@@ -147,9 +158,14 @@ def stem(job):
 
 
 def curve(found):
-	"""A record for each x, in order; of several those that are named as most are."""
+	"""A record for each x, in order: of those that are named as most are, if these make a
+	curve; else of whatever there is, one of several."""
 	stems = [stem(r.job) for candidates in found.values() for r in candidates]
-	return [max(found[x], key=lambda r: stems.count(stem(r.job))) for x in sorted(found)]
+	most = max(stems, key=stems.count)
+	own = {x: [r for r in found[x] if stem(r.job) == most] for x in sorted(found)}
+	if sum(map(bool, own.values())) < FEWEST:
+		own = found
+	return [max(own[x], key=lambda r: stems.count(stem(r.job))) for x in sorted(own) if own[x]]
 
 
 def sweeps(records, field):
@@ -162,7 +178,7 @@ def sweeps(records, field):
 		if r.figures.value("iops"):
 			key = tuple(getattr(r, f) for f in fields)
 			groups.setdefault(key, {}).setdefault(getattr(r, field), []).append(r)
-	groups = {k: curve(g) for k, g in groups.items() if len(g) >= 3}
+	groups = {k: curve(g) for k, g in groups.items() if len(g) >= FEWEST}
 	return {name_of(k, fields, groups): g for k, g in groups.items()}
 
 
@@ -219,7 +235,16 @@ def compare(old, new, threshold):
 		a, b = bench_costs(old), bench_costs(new)
 		found += [change(n, "instructions", a[n], b[n], threshold, False)
 		          for n in a if n in b]
+	if old.experiments and new.experiments:
+		a, b = experiment_iops(old), experiment_iops(new)
+		found += [change(n, "iops", a[n], b[n], threshold, True) for n in a if n in b]
 	return found
+
+
+def experiment_iops(result):
+	"""{experiment and key: IOPS}"""
+	return {f"{e['name']}: {key}": value for e in result.experiments["experiments"]
+	        for key, value in e["values"].items() if value > 1}
 
 
 def bench_costs(result):

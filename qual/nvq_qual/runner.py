@@ -152,7 +152,7 @@ class DriveRun:
 		try:
 			self.all_jobs()
 			self.compare()
-			self.context.folder.finish(self.record)
+			self.context.folder.finish(self.record, [j.name for j in self.context.jobs])
 		except Interrupted:
 			pass
 		except (drives.DriveError, OSError) as error:

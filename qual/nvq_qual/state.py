@@ -9,6 +9,7 @@ import os
 import threading
 
 VERSION = 1
+SUFFIX = {"jobs": "", "stock": ".stock"}	# of files, behind the job's name
 
 
 class StateError(Exception):
@@ -38,7 +39,7 @@ def read_json(path):
 def new_drive(drive):
 	return {**drive.identity(), "target": drive.target,
 	        "directory": drive.address.replace(":", "-"), "jobs": {}, "stock": {},
-	        "notes": [], "finished": False}
+	        "aside": {}, "notes": [], "finished": False}
 
 
 class Folder:
@@ -51,7 +52,7 @@ class Folder:
 
 	@classmethod
 	def create(cls, path, asked, drives):
-		"""asked: suite, only, write, compare, runtime, begun."""
+		"""asked: suite, only, write, compare, rehearse, runtime, begun."""
 		if os.path.exists(os.path.join(path, "state.json")):
 			raise StateError(f"{path} has results already: nvq-qual resume {path}, "
 			                 "or another --output")
@@ -89,13 +90,49 @@ class Folder:
 				drive["notes"].append(text)
 			self.save()
 
-	def finish(self, drive):
+	def finish(self, drive, names):
+		"""names: of the jobs, in their order, which one that was run again is out of."""
 		with self.lock:
+			for key in ("jobs", "stock"):
+				drive[key] = {n: drive[key][n] for n in names if n in drive[key]}
 			drive["finished"] = True
 			self.save()
 
 	def unfinished(self):
 		return [d for d in self.data["drives"] if not d["finished"]]
+
+	def to_resume(self):
+		"""Drives with something to run, or to run again."""
+		return [d for d in self.data["drives"] if not d["finished"] or any(voids_of(d))]
+
+	def set_aside(self, drive):
+		"""Void results become earlier ones, files and all, so that their jobs are to be
+		run; their names."""
+		with self.lock:
+			names = []
+			for key, job in list(voids_of(drive)):
+				self.keep(drive, key, job)
+				names.append(job + SUFFIX[key])
+			return names
+
+	def keep(self, drive, key, job):
+		kept = drive.setdefault("aside", {}).setdefault(job, [])
+		count = 1 + sum(e["on"] == key for e in kept)
+		old = job + SUFFIX[key]
+		new = f"{old}.void{count}"
+		for extension in ("json", "fio", "err"):
+			path = self.file(drive["directory"], f"{old}.{extension}")
+			if os.path.exists(path):
+				os.replace(path, self.file(drive["directory"], f"{new}.{extension}"))
+		kept.append({**drive[key].pop(job), "on": key, "file": f"{drive['directory']}/{new}.json"})
+		drive["finished"] = False
+		self.save()
+
+
+def voids_of(drive):
+	"""(jobs or stock, name) of each void result."""
+	return ((key, name) for key in SUFFIX for name, job in drive[key].items()
+	        if job["status"] == "void")
 
 
 def is_folder(path):

@@ -87,6 +87,23 @@ def choose(jobs, names):
 	return [j for j in jobs if not names or j.name in names]
 
 
+REHEARSED = "16m"	# bytes of a job that ends when its work is done
+SIZES = ("size", "io_size", "loops")
+
+
+def rehearsal(job):
+	"""The same job, over in a moment: no ramp, a second if it runs for a time, else a few
+	bytes once."""
+	options = {**job.options, "ramp_time": "0"}
+	if job.seconds() is None:
+		for key in SIZES:
+			options.pop(key, None)
+		options["size"] = REHEARSED
+	else:
+		options["runtime"] = "1"
+	return Job(job.name, options)
+
+
 def path_of(directory, name):
 	if name not in SUITES:
 		raise SuiteError(f"there is no suite \"{name}\": {', '.join(SUITES)}")

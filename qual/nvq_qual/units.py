@@ -85,6 +85,11 @@ def show_count(number):
 	return scaled(number, ((1e6, " M"), (1e3, " k"), (1, "")))
 
 
+def show_thousands(number):
+	"""For a small cell: 482687 is 483."""
+	return digits(number / 1e3)
+
+
 def show_rate(number):
 	if number is None:
 		return "-"

@@ -209,6 +209,22 @@ class Suites(unittest.TestCase):
 		self.assertEqual(suite.Job("j", timed).seconds(), 65)
 		self.assertIsNone(suite.Job("j", {"runtime": "60"}).seconds())
 
+	def test_rehearsal(self):
+		"""Of every job: it is short, and else what it was."""
+		for name in suite.SUITES:
+			with open(suite.path_of(tap.SUITES, name), encoding="utf-8") as f:
+				jobs = suite.parse(f.read(), name)
+			for job in jobs:
+				short = suite.rehearsal(job)
+				self.assertEqual(short.seconds(), None if job.seconds() is None else 1)
+				if job.seconds() is None:
+					self.assertEqual(short.get("size"), "16m", job.name)
+					self.assertNotIn("loops", short.options)
+				for key in ("rw", "bs", "iodepth", "verify", "queue_kind"):
+					self.assertEqual(short.get(key), job.get(key))
+		self.assertEqual(suite.rehearsal(suite.Job("j", {"size": "1g", "loops": "2"})).options,
+		                 {"size": "16m", "ramp_time": "0"})
+
 	def test_job_files(self):
 		job = suite.Job("j", {"rw": "randread", "ioengine": "x", "filename": "y",
 		                      "hipri": "1", "direct": "1",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""nvq-qual: reports: pages that need nothing else, curves, differences, ci/bench's
-figures, and the pictures themselves where gnuplot is."""
+"""nvq-qual: reports: pages that need nothing else, curves, differences, ci/bench's and
+ci/experiments' figures, and the pictures themselves where gnuplot is."""
 
 import argparse
 import contextlib
@@ -16,9 +16,11 @@ import unittest
 import xml.etree.ElementTree as ET
 
 import tap
-from nvq_qual import charts, outcome, page, pictures, report, results, verdict
+from nvq_qual import (charts, experiments, outcome, page, panels, pictures, report, results,
+                      verdict)
 
 BENCH = os.path.join(tap.ROOT, "doc", "results", "bench.json")
+EXPERIMENTS = os.path.join(tap.ROOT, "doc", "results", "experiments.json")
 GNUPLOT = shutil.which("gnuplot")
 EVIL = '<script src="http://x/y.js"> & "quoted" \'`date`\' \\ $a'
 
@@ -98,9 +100,11 @@ class Pages(Files):
 		self.assertIn("@media print", page.page("x", []))
 
 	def test_of_everything(self):
-		text = self.report(self.sweep("a"), self.sweep("b", 1.2), BENCH)
+		text = self.report(self.sweep("a"), self.sweep("b", 1.2), BENCH, EXPERIMENTS)
 		self.check(text)
-		for word in ("ours-4", "stock-2", "t/io_uring, block device, polled", "× stock"):
+		for word in ("ours-4", "stock-2", "t/io_uring, block device, polled", "× stock",
+		             "b against a", "cmd:t-poll / passthrough:t-poll", "sweep-depth: IOPS",
+		             "2023-04-empty-polls: share of empty polls"):
 			self.assertIn(word, text)
 
 	def test_colour_is_not_alone(self):
@@ -118,14 +122,20 @@ class Pages(Files):
 		with self.assertRaises(results.ResultError):
 			results.load("/nonexistent")
 
+	def test_each_kind_has_its_first(self):
+		text = self.report(EXPERIMENTS, self.sweep("a"), BENCH, self.sweep("b"))
+		self.assertIn("<h2>b against a</h2>", text)
+		self.assertEqual(text.count(" against "), 1)
+
 	@unittest.skipUnless(GNUPLOT, "no gnuplot")
 	def test_with_pictures(self):
-		text = self.report(self.sweep("a"), self.sweep("b", 1.2), BENCH, pictures_too=True)
+		text = self.report(self.sweep("a"), self.sweep("b", 1.2), BENCH, EXPERIMENTS,
+		                   pictures_too=True)
 		root = self.check(text)
 		svgs = root.findall(".//{http://www.w3.org/2000/svg}svg")
 		made = os.listdir(os.path.join(self.dir, "out", "pictures"))
 		self.assertEqual(len(made), 2 * len(svgs))
-		self.assertGreater(len(svgs), 9)
+		self.assertGreater(len(svgs), 29)
 		self.assertTrue(all(s.get("aria-label") for s in svgs))
 		self.assertIn("<figcaption>bench.json: ", text)
 
@@ -163,6 +173,18 @@ class Curves(Files):
 		self.put("a/z-bs-4k.json", output("z-bs-4k", 5, 5, iodepth="2"))
 		curve = results.sweeps(results.load(path).records, "depth")["nvqueue, randread"]
 		self.assertEqual([r.job for r in curve], ["ours-1", "ours-2", "ours-4"])
+
+	def test_what_is_no_point_of_it(self):
+		"""Another job in between would be a notch in the curve."""
+		path = self.sweep("a")
+		self.put("a/irq.json", output("irq", 5, 5, iodepth="3"))
+		curve = results.sweeps(results.load(path).records, "depth")["nvqueue, randread"]
+		self.assertEqual([r.depth for r in curve], [1, 2, 4])
+
+	def test_labels_that_would_touch(self):
+		depths = [1, 2, 4, 8, 16, 31, 32, 64, 127, 128]
+		axis = panels.x_axis(charts.AXES["depth"], depths)
+		self.assertIn('"16" 16, "31" 31, "64" 64, "128" 128)', axis)
 
 	def test_two_points_are_no_curve(self):
 		records = results.load(self.sweep("a")).records
@@ -206,6 +228,114 @@ class Bench(unittest.TestCase):
 		found = results.compare(self.result, self.result, 5.0)
 		self.assertGreater(len(found), 50)
 		self.assertEqual({(d.percent, d.mark) for d in found}, {(0.0, "")})
+
+
+class Experiments(Files):
+	def setUp(self):
+		super().setUp()
+		self.result = results.load(EXPERIMENTS)
+
+	def entry(self, values, **more):
+		return {"name": "x", "about": "x", "timed": False, "values": values, **more}
+
+	def drawn(self, values, **more):
+		return list(experiments.of_one(self.entry(values, **more), "x"))
+
+	def test_keys(self):
+		key = experiments.parse_key("passthrough+iostats=0:t-lean@NVQ_BS=4k,NVQ_DEPTH=8")
+		self.assertEqual(key, ("passthrough+iostats=0", "t-lean", {"NVQ_BS": "4k", "NVQ_DEPTH": "8"}))
+		self.assertEqual(experiments.parse_key("queue:poll"), ("queue", "poll", {}))
+		self.assertEqual(experiments.label_of(key.path), "stock passthrough, iostats=0")
+		self.assertEqual(experiments.label_of("new"), "new")
+
+	def test_points_are_in_order(self):
+		values = [(experiments.parse_key(f"queue:s@NVQ_BS={bs}"), 1.0)
+		          for bs in ("1m", "512", "16k", "2k")]
+		self.assertEqual(experiments.swept(values), {"NVQ_BS": ["512", "2k", "16k", "1m"]})
+
+	def test_names_of_ratios(self):
+		for what, want in (
+				("cmd:t-poll / passthrough:t-poll", "cmd / passthrough: t-poll"),
+				("queue:bs@NVQ_BS=256k / queue:bs@NVQ_BS=512", "256 KiB / 512 B: queue, bs"),
+				("queue:a@NVQ_DEPTH=8 / block:b@NVQ_DEPTH=8", "queue, a / block, b: depth 8"),
+				("queue:poll", "queue, poll")):
+			self.assertEqual(experiments.ratio_name(what), want)
+
+	def test_ratios_of_threads(self):
+		for text, want in (("1.16 (1.77 M / 1.52 M)", 1.16), (">= 1.25 hoped for", 1.25),
+		                   ("-", None), ("- (block: 13.04 M, IOS/call 30/30)", None),
+		                   ("0.64 (78 M / 122 M), 0.86", 0.64), ("slight", None),
+		                   ("13.04 M", None), ("170 K / 95.8 K", None)):
+			self.assertEqual(experiments.thread_ratio(text), want, text)
+
+	def test_which_pictures(self):
+		"""By what was varied, not by names, and whatever the number of points."""
+		names = [p.name for p in experiments.of_experiments(self.result, "2-")]
+		self.assertEqual(len(names), len(set(names)))
+		self.assertEqual(names[0], "2-ratios")
+		for entry in self.result.experiments["experiments"]:
+			self.assertTrue(any(n.startswith("2-" + entry["name"]) for n in names), entry["name"])
+		for name in ("2-latency-qd1-latency", "2-2025-02-ublk-one", "2-2025-02-ublk-many"):
+			self.assertIn(name, names)
+
+	def test_a_sweep(self):
+		made = self.drawn({f"{p}:d@NVQ_DEPTH={d}": 1e5 * d for p in ("queue", "block")
+		                   for d in (1, 2, 4, 8)})
+		self.assertEqual(len(made), 1)
+		self.assertIn("1 100\n2 200\n4 400\n8 800\n", made[0].script)
+		self.assertIn("1 10000\n2 5000\n4 2500\n8 1250\n", made[0].script)
+		self.assertIn("'instructions per I/O'", made[0].script.replace('"', "'"))
+		# with real time there are none to count
+		timed = self.drawn({f"queue:d@NVQ_DEPTH={d}": 1e5 for d in (1, 2)}, timed=True)
+		self.assertNotIn("instructions", timed[0].script)
+
+	def test_block_sizes_are_bytes_as_well(self):
+		made = self.drawn({f"queue:b@NVQ_BS={bs}": 1024.0 for bs in ("1k", "64k", "1m")})
+		self.assertIn("1024 1\n65536 64\n1.04858e+06 1024\n", made[0].script)
+
+	def test_two_variables(self):
+		def keys(ones, others):
+			return {f"{p}:s@NVQ_SUBMIT={a},NVQ_COMPLETE={b}": 1e3 * a * b
+			        for p in ("queue", "block") for a in ones for b in others}
+		table = self.drawn(keys((1, 8, 64), (1, 16, 64)))
+		self.assertIn('2 1 ', table[0].script)
+		self.assertEqual(table[0].script.count(" EOD"), 2)
+		self.assertIn('"4096"', table[0].script)
+		curves = self.drawn(keys((1, 8, 64), (0, 1)))
+		self.assertEqual([p.name for p in curves], ["x-s"])
+
+	def test_tenants(self):
+		values = {"queue:big": 1500.0, "queue:small": 500.0}
+		made = self.drawn(values, settings={"NVQ_DEPTH": "32", "NVQ_DEPTH_SMALL": "8"}, timed=True)
+		self.assertIn("75 %", made[0].script)
+		self.assertIn("80 -0.6\n80 ", made[0].script)
+		self.assertNotIn("by their depths", self.drawn(values)[0].script)
+
+	def test_a_file_of_before(self):
+		"""It has neither latencies nor settings, nor says what is measured."""
+		with open(EXPERIMENTS, encoding="utf-8") as f:
+			data = json.load(f)
+		for entry in data["experiments"]:
+			for key in ("latencies", "settings", "measure"):
+				del entry[key]
+		old = results.load(self.put("old.json", data))
+		names = [p.name for p in experiments.of_experiments(old, "")]
+		self.assertIn("2023-04-empty-polls", names)
+		self.assertNotIn("latency-qd1-latency", names)
+
+	def test_compared(self):
+		found = results.compare(self.result, self.result, 5.0)
+		self.assertGreater(len(found), 100)
+		self.assertEqual({(d.metric, d.mark) for d in found}, {("iops", "")})
+		self.assertFalse(any("empty-polls" in d.name for d in found))
+
+	def test_latency_is_there(self):
+		"""What ci/experiments took from fio, path by path, is of the whole way."""
+		entry = next(e for e in self.result.experiments["experiments"] if e["name"] == "latency-qd1")
+		self.assertEqual(set(entry["latencies"]), set(entry["values"]))
+		for key, iops in entry["values"].items():
+			self.assertLess(entry["latencies"][key]["mean"], 1e9 / iops)
+			self.assertGreater(entry["latencies"][key]["mean"], 0.4 * 1e9 / iops)
 
 
 def job(status, **more):

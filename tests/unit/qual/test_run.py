@@ -6,23 +6,23 @@ import contextlib
 import io
 import json
 import os
+import pty
+import select
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import xml.etree.ElementTree as ET
 
 import tap
 from nvq_qual import cli, drives, kmsg
 
 A, B = "0000:03:00.0", "0000:04:00.0"
-
-
-class Terminal(io.StringIO):
-	def isatty(self):
-		return True
 
 
 class Run(unittest.TestCase):
@@ -65,7 +65,8 @@ class Run(unittest.TestCase):
 		out, err = io.StringIO(), io.StringIO()
 		tools = {"version": "0", "nvq": self.fake + "/nvq", "jobs": tap.SUITES,
 		         "engine": self.fake + "/engine.so"}
-		with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+		with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
+				unittest.mock.patch("sys.stdin", io.StringIO()):
 			# made when the modules were loaded
 			cli.progress.Progress.__init__.__defaults__ = (err,)
 			status = cli.main(list(argv), tools)
@@ -229,19 +230,100 @@ class Writing(Run):
 		self.assertFalse(said["randwrite-4k"].endswith("readonly"))
 		self.assertTrue(said["randread-4k"].endswith("readonly"))
 
-	def prompt(self, typed):
-		found = cli.find_drives([A], self.fake + "/nvq")
-		out = io.StringIO()
-		cli.confirm(found, [], Terminal(typed), out)
-		return out.getvalue()
 
-	def test_prompt(self):
-		said = self.prompt("SER0\n")
-		self.assertIn("ALL ITS DATA", said)
-		self.assertNotIn("SER0", said)
-		for typed in ("SER1\n", "\n", "", "yes\n"):
-			with self.assertRaises(cli.UsageError):
-				self.prompt(typed)
+class Prompt(Run):
+	"""A process of its own, on a real pseudo terminal."""
+
+	CODE = """
+import sys
+sys.path[:0] = [{path!r}]
+from nvq_qual import cli, drives, kmsg
+drives.DEV, drives.WAIT, kmsg.PATH = {fake!r} + "/", 1, {fake!r} + "/kmsg"
+sys.exit(cli.main(sys.argv[1:], {{"version": "0", "nvq": {fake!r} + "/nvq", "jobs": {jobs!r},
+	"engine": {fake!r} + "/engine.so"}}))
+"""
+
+	def command(self, *argv):
+		code = self.CODE.format(path=os.path.join(tap.ROOT, "qual"), fake=self.fake,
+		                        jobs=tap.SUITES)
+		return [sys.executable, "-B", "-c", code, "run", "--no-pictures", "-o", self.folder,
+		        "-j", "randwrite-4k", "--write", *argv]
+
+	def told(self, terminal, until):
+		"""What it says, until that is in it, or to its end."""
+		said, end = "", time.monotonic() + 60
+		while until not in said and time.monotonic() < end:
+			if not select.select([terminal], [], [], 1)[0]:
+				continue
+			try:
+				said += os.read(terminal, 4096).decode()
+			except OSError:		# it has ended
+				break
+		return said
+
+	def type(self, keys, *argv):
+		"""(exit status, what it said) with keys typed at each prompt."""
+		pid, terminal = pty.fork()
+		if not pid:
+			os.execv(sys.executable, self.command(*argv))
+		said = ""
+		for key in keys:
+			asked = self.told(terminal, "to confirm that: ")
+			said += asked
+			if "to confirm that: " not in asked:
+				break
+			os.write(terminal, key.encode())
+		said += self.told(terminal, "\0")
+		status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+		os.close(terminal)
+		return status, said
+
+	def assert_refused(self, want, status, said):
+		self.assertEqual(status, want, said)
+		self.assertEqual(self.log(), [])
+		self.assertFalse(os.path.exists(self.folder))
+
+	def test_right(self):
+		status, said = self.type(["SER0\n"], A)
+		self.assertEqual(status, 0, said)
+		self.assertIn(f"{A} Fake drive\r\nALL ITS DATA WILL BE LOST", said)
+		# the prompt does not give it away
+		self.assertNotIn("SER0", said[:said.index("to confirm that: ")])
+		self.assertEqual(self.ran(), ["randwrite-4k"])
+
+	def test_wrong(self):
+		for typed in ("SER1\n", "\n", "yes\n", "ser0\n"):
+			status, said = self.type([typed], A)
+			self.assert_refused(2, status, said)
+			self.assertIn("that is not the serial number of", said)
+			self.assertIn("nothing was written", said)
+
+	def test_each_drive_has_its_own(self):
+		status, said = self.type(["SER0\n", "SER0\n"], A, B)
+		self.assert_refused(2, status, said)
+		self.assertIn(f"that is not the serial number of {self.fake}/nvq1", said)
+		status, said = self.type(["SER1\n"], "--confirm-serial", "SER0", A, B)
+		self.assertEqual(status, 0, said)
+		self.assertEqual(self.ran(), ["randwrite-4k", "randwrite-4k"])
+
+	def test_interrupted(self):
+		status, said = self.type(["SER0\x03"], A)
+		self.assert_refused(130, status, said)
+		self.assertIn("nothing was run", said)
+
+	def test_end_of_file(self):
+		status, said = self.type(["\x04"], A)
+		self.assert_refused(2, status, said)
+		self.assertIn("nothing was written", said)
+
+	def test_no_terminal(self):
+		"""The right answer from elsewhere is none."""
+		for given in ({"input": b"SER0\n"}, {"stdin": subprocess.DEVNULL}):
+			done = subprocess.run(self.command(A), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+			                      start_new_session=True, check=False, timeout=60, **given)
+			said = done.stderr.decode()
+			self.assert_refused(2, done.returncode, said)
+			self.assertIn("--confirm-serial", said)
 
 
 class Usage(Run):
@@ -344,6 +426,76 @@ class Resuming(Run):
 		self.assertEqual(status, 0)
 		self.assertIn("the environment changed: fio: fio-3.1 -> fio-3.33", err)
 		self.assertIn("the environment changed: fio: fio-3.1 -> fio-3.33", out)
+
+	FIRE = {"kmsg": "3,1,1,-;nvme nvq0: on fire\n"}
+
+	def test_void_is_run_again(self):
+		self.put("fio.json", {"randread-qd1": {**self.FIRE, "iops": 5}})
+		status, _, err = self.run_jobs(A)
+		self.assertEqual(status, 3)
+		self.assertIn(f"nvq-qual resume {self.folder}", err)
+		self.put("fio.json", {})
+		status, out, err = self.qual("resume", self.folder, "--no-pictures")
+		self.assertEqual(status, 0, out)
+		self.assertIn(f"{A}: void, to be run again: randread-qd1", err)
+		self.assertEqual(self.ran(), ["randread-qd1", "randread-4k", "randread-qd1"])
+		self.assertEqual(list(self.state()[0]["jobs"]),
+		                 ["randread-qd1", "randread-4k", "randwrite-4k"])
+		directory = A.replace(":", "-")
+		with open(f"{self.folder}/{directory}/randread-qd1.void1.json", encoding="utf-8") as f:
+			self.assertEqual(json.load(f)["jobs"][0]["read"]["iops"], 5)
+		with open(f"{self.folder}/report.html", encoding="utf-8") as f:
+			page = f.read()
+		with open(f"{self.folder}/junit.xml", encoding="utf-8") as f:
+			junit = f.read()
+		for text in (out, page, junit):
+			self.assertIn("on fire", text)
+			self.assertIn(f"{directory}/randread-qd1.void1.json", text)
+
+	def test_void_once_more(self):
+		self.put("fio.json", {"randread-4k": self.FIRE})
+		self.run_jobs(A)
+		for count in (1, 2):
+			status, out, _ = self.qual("resume", self.folder, "--no-pictures")
+			self.assertEqual(status, 3)
+			self.assertIn(f"randread-4k.void{count}.json", out)
+		self.assertEqual(self.ran().count("randread-4k"), 3)
+		self.assertEqual(self.ran().count("randread-qd1"), 1)
+
+	def test_void_on_the_stock_driver(self):
+		self.put("fio.json", {"randread-4k": {"error": 5}, "randread-4k.stock": self.FIRE})
+		status, out, _ = self.run_jobs(A)
+		self.assertEqual(status, 1)
+		self.assertIn("drive or path: not known", out)
+		self.put("fio.json", {"*": {"error": 5}})
+		status, out, _ = self.qual("resume", self.folder, "--no-pictures")
+		self.assertEqual(status, 1)
+		self.assertIn("drive: it fails on the stock driver too", out)
+		self.assertIn("on the stock driver: the kernel logged: nvme nvq0: on fire", out)
+		self.assertEqual(self.ran()[2:], ["randread-4k.stock", "randread-4k.stock"])
+
+	def test_void_of_another_drive(self):
+		"""It is refused, and so nothing is set aside."""
+		self.put("fio.json", {"randread-4k": self.FIRE})
+		self.run_jobs(A)
+		self.put("drives.json", {B: "nvqueue", A: "nvqueue"})
+		status, _, err = self.qual("resume", self.folder)
+		self.assertEqual(status, 2)
+		self.assertIn("it is another drive", err)
+		self.assertEqual(self.state()[0]["jobs"]["randread-4k"]["status"], "void")
+
+	def test_a_rehearsal_stays_one(self):
+		self.put("fio.json", {"randread-4k": {"sleep": 20}})
+		self.interrupt("randread-4k")
+		self.assertEqual(self.run_jobs("--rehearse", A)[0], 130)
+		self.put("fio.json", {})
+		status, out, _ = self.qual("resume", self.folder, "--no-pictures")
+		self.assertEqual(status, 0)
+		self.assertIn("a rehearsal", out)
+		with open(f"{self.folder}/{A.replace(':', '-')}/randread-4k.fio", encoding="utf-8") as f:
+			text = f.read()
+		self.assertIn("\nruntime=1\n", text)
+		self.assertIn("\nramp_time=0\n", text)
 
 	def test_complete(self):
 		self.run_jobs(A)
