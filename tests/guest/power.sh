@@ -53,10 +53,10 @@ go_on()	# NAME
 	done
 }
 
+# Without the kernel's test of it there is no way back, see power.test.
 sleep_as()	# TEST STATE
 {
-	echo "$1" >/sys/power/pm_test
-	echo "$2" >/sys/power/state
+	echo "$1" >/sys/power/pm_test && echo "$2" >/sys/power/state
 }
 
 round()	# TEST STATE
