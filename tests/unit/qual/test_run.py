@@ -265,6 +265,8 @@ sys.exit(cli.main(sys.argv[1:], {{"version": "0", "nvq": {fake!r} + "/nvq", "job
 		"""(exit status, what it said) with keys typed at each prompt."""
 		pid, terminal = pty.fork()
 		if not pid:
+			# a shell's background job, which this may be one of, ignores ^C
+			signal.signal(signal.SIGINT, signal.SIG_DFL)
 			os.execv(sys.executable, self.command(*argv))
 		said = ""
 		for key in keys:
@@ -274,8 +276,8 @@ sys.exit(cli.main(sys.argv[1:], {{"version": "0", "nvq": {fake!r} + "/nvq", "job
 				break
 			os.write(terminal, key.encode())
 		said += self.told(terminal, "\0")
+		os.close(terminal)	# one that still waits is hung up
 		status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-		os.close(terminal)
 		return status, said
 
 	def assert_refused(self, want, status, said):
