@@ -557,7 +557,9 @@ int nvqueue_native_start(struct thread_data *td)
 		return 1;
 	job->batch_end = job->batch;
 	job->hold_max = hold_max(td);
-	job->hold_for = max(td->o.iodepth_batch_complete_min, 1U);
+	/* fio takes any number here, and the queue has no more entries to look at */
+	job->hold_for = max(min(td->o.iodepth_batch_complete_min, td->o.iodepth),
+			    1U);
 	if (td->o.iodepth == 1) {
 		job->one = true;
 		/* fio then takes the time before queue(), and asks no events */
