@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Which pictures results make: of ci/bench's figures, of jobs, of two runs."""
 
-from collections import namedtuple
-
 from . import panels, pictures, results, units
 
 GROUPS = {"t": "t/io_uring and nvq-perf", "fio": "fio with its usual options",
@@ -118,11 +116,13 @@ def of_latencies(records, prefix):
 		                         f"Latency percentiles: {name or run}", caption, curves)
 
 
-Axis = namedtuple("Axis", "title label show logarithmic")
-AXES = {"depth": Axis("IOPS and latency over the depth", "I/Os in flight (iodepth)", str, True),
-        "bs": Axis("IOPS and bandwidth over the block size", "block size", units.show_size, True),
-        "numjobs": Axis("IOPS and latency over the number of jobs", "jobs, each with a queue pair",
-                        str, True)}
+# a title, and what the curves are over
+AXES = {"depth": ("IOPS and latency over the depth",
+                  panels.Axis("I/Os in flight (iodepth)", str, True)),
+        "bs": ("IOPS and bandwidth over the block size",
+               panels.Axis("block size", units.show_size, True)),
+        "numjobs": ("IOPS and latency over the number of jobs",
+                    panels.Axis("jobs, each with a queue pair", str, True))}
 
 
 def points(records, field, metric, factor=1.0):
@@ -145,7 +145,8 @@ def of_curves(name, field, curves):
 	shown = [panels.Panel("IOPS, thousands", lines("iops", 1e3))]
 	if lower.curves:
 		shown.append(lower)
-	return panels.stacked(name, AXES[field].title, caption, AXES[field], shown)
+	title, axis = AXES[field]
+	return panels.stacked(name, title, caption, axis, shown)
 
 
 def of_sweeps(records, prefix):

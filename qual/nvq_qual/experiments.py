@@ -8,7 +8,6 @@ from . import panels, pictures, units
 
 # PATH:SECTION[@NAME=VALUE,...] of jobs/; point is {name: value}
 Key = namedtuple("Key", "path section point")
-Axis = namedtuple("Axis", "label show logarithmic")
 
 # In the order of legends; each has the same colour in every picture.
 PATHS = {"queue": "nvqueue, natively", "standard": "nvqueue, submit=standard",
@@ -19,12 +18,12 @@ STYLES = {"queue": 0, "standard": 4, "kpoll": 5, "cmd": 2, "passthrough": 1, "bl
           "copied": 6}
 OTHER_STYLE = 7		# of variants, which are few
 STOCK = {"passthrough", "block", "copied"}
-AXES = {"NVQ_DEPTH": Axis("I/Os in flight (iodepth)", str, True),
-        "NVQ_BS": Axis("block size", units.show_size, True),
-        "NVQ_NUMJOBS": Axis("jobs at once", str, True),
-        "NVQ_READS": Axis("reads, % of all I/Os", str, False),
-        "NVQ_SUBMIT": Axis("I/Os submitted at once", str, True),
-        "NVQ_COMPLETE": Axis("I/Os reaped at once", str, True)}
+AXES = {"NVQ_DEPTH": panels.Axis("I/Os in flight (iodepth)", str, True),
+        "NVQ_BS": panels.Axis("block size", units.show_size, True),
+        "NVQ_NUMJOBS": panels.Axis("jobs at once", str, True),
+        "NVQ_READS": panels.Axis("reads, % of all I/Os", str, False),
+        "NVQ_SUBMIT": panels.Axis("I/Os submitted at once", str, True),
+        "NVQ_COMPLETE": panels.Axis("I/Os reaped at once", str, True)}
 # In a ratio's name; what has no short form is NAME=VALUE.
 SHORT = {"NVQ_DEPTH": "depth {}", "NVQ_BS": "{}", "NVQ_NUMJOBS": "{} jobs",
          "NVQ_READS": "{} % reads", "NVQ_SUBMIT": "submit {}", "NVQ_COMPLETE": "reap {}",
@@ -52,7 +51,7 @@ def number(text):
 
 
 def axis_of(name):
-	return AXES.get(name, Axis(name, str, False))
+	return AXES.get(name, panels.Axis(name, str, False))
 
 
 def style_of(path):

@@ -8,6 +8,8 @@ from collections import namedtuple
 from . import pictures, units
 from .pictures import BLUE, GREY, LINES, ORANGE, RED, block, quoted
 
+# of x; show: a value's label
+Axis = namedtuple("Axis", "label show logarithmic")
 # style: an index of pictures.style()
 Curve = namedtuple("Curve", "title style points")
 # times: y is nanoseconds
@@ -93,7 +95,7 @@ def legend_rows(titles):
 
 def stacked(name, title, caption, about, shown):
 	"""Plots one below the other over the same x, which is told below the last one;
-	about: label, show and logarithmic of x."""
+	about: an Axis."""
 	curves = {c.title: c for panel in shown for c in panel.curves}
 	values = sorted({x for c in curves.values() for x, _ in c.points})
 	gap = GAP + (20 if any(p.title for p in shown[1:]) else 0)

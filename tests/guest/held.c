@@ -4,9 +4,9 @@
  * take it: the Abort of that command is still on its way, and would hit the next
  * one.  SUBMIT waits for it, by ioctl and by a ring, and refuses nothing.
  *
- * The drive completes two commands a second, and time is up after two (see
- * stall.test), so that some are late.  The first of their Aborts returns 1.5 seconds late
- * (driver/fault.h), and meanwhile the next of them ends.
+ * The drive completes two commands a second, and time is up after two seconds (see
+ * stall.test), so that some are late.  The first of their Aborts returns 1.5 seconds
+ * after it should (driver/fault.h), and meanwhile the next of them ends.
  *
  * usage: held DEVICE
  */
@@ -25,8 +25,8 @@ static int ring_submit(struct io_uring *r, struct native *n)
 {
 	struct end e;
 
-	ring_put(r, n->q.fd, NVQ_URING_SUBMIT,
-		       &(struct nvme_uring_cmd){ 0 }, 1);
+	ring_put(r, n->q.fd, NVQ_URING_SUBMIT, &(struct nvme_uring_cmd){ 0 },
+		 1);
 	io_uring_submit(r);
 	return ring_get(r, &e, MS) ? -ETIME : e.res;
 }
