@@ -5,6 +5,7 @@
  *
  * Any context; the lock is inside every other.
  */
+#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/sysfs.h>
 
@@ -49,6 +50,17 @@ bool nvq_fault(struct nvq_ctrl *ctrl, enum nvq_fault_id id, int which)
 	}
 	spin_unlock_irqrestore(&ctrl->faults.lock, flags);
 	return hit;
+}
+
+/* If this occasion is to go wrong: sleeps until it is disarmed, ten seconds at most. */
+void nvq_fault_hold(struct nvq_ctrl *ctrl, enum nvq_fault_id id, int which)
+{
+	unsigned int ms;
+
+	if (!nvq_fault(ctrl, id, which))
+		return;
+	for (ms = 0; ms < 10000 && READ_ONCE(ctrl->faults.point[id].hits); ms += 10)
+		msleep(10);
 }
 
 /*

@@ -37,7 +37,7 @@ enum nvq_fault_id {
 	NVQ_FAULT_GONE,		/* CSTS reads as all ones */
 	NVQ_FAULT_RDY,		/* CSTS does not confirm a disable */
 	NVQ_FAULT_FLR,		/* a function level reset fails */
-	NVQ_FAULT_ABORT,	/* qid: an Abort returns 1.5 seconds late */
+	NVQ_FAULT_ABORT,	/* qid: an Abort returns when all is disarmed */
 	NVQ_NR_FAULTS,
 };
 
@@ -63,6 +63,7 @@ extern const struct attribute_group nvq_fault_group;
 
 void nvq_fault_init(struct nvq_ctrl *ctrl);
 bool nvq_fault(struct nvq_ctrl *ctrl, enum nvq_fault_id id, int which);
+void nvq_fault_hold(struct nvq_ctrl *ctrl, enum nvq_fault_id id, int which);
 u32 nvq_fault_sqes(struct nvq_queue *q, struct nvme_command *sqes, u32 nr);
 u64 nvq_fault_cap(u64 cap);
 u32 nvq_fault_max_xfer(u32 bytes);
@@ -83,6 +84,11 @@ static inline bool nvq_fault(struct nvq_ctrl *ctrl, enum nvq_fault_id id,
 			     int which)
 {
 	return false;
+}
+
+static inline void nvq_fault_hold(struct nvq_ctrl *ctrl, enum nvq_fault_id id,
+				  int which)
+{
 }
 
 /* Under q->lock: how many of @nr entries, about to be sent, remain. */

@@ -193,8 +193,7 @@ static void abort_cmd(struct nvq_queue *q, u16 cid)
 			    nvq_admin_timeout * HZ);
 	dev_warn(&q->dev, "command id %u timed out: abort %s (%d)\n", cid,
 		 err ? "failed" : "sent", err);
-	if (nvq_fault(q->ctrl, NVQ_FAULT_ABORT, q->qid))
-		msleep(1500);
+	nvq_fault_hold(q->ctrl, NVQ_FAULT_ABORT, q->qid);
 	abort_over(q, cid);
 }
 

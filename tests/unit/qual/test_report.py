@@ -183,7 +183,7 @@ class Curves(Files):
 
 	def test_labels_that_would_touch(self):
 		depths = [1, 2, 4, 8, 16, 31, 32, 64, 127, 128]
-		axis = panels.x_axis(charts.AXES["depth"], depths)
+		axis = panels.x_axis(charts.AXES["depth"][1], depths)
 		self.assertIn('"16" 16, "31" 31, "64" 64, "128" 128)', axis)
 
 	def test_two_points_are_no_curve(self):
